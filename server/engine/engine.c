@@ -467,9 +467,8 @@ static void take_release(struct engine *engine, int node, uint64_t asking,
     if (it != NULL && reply->vote == VOTE_DELETED) {
         struct span resource = it->request.resource;
         waits_on_listeners(&engine->waits, resource, reply->listeners);
-        if (it->attempt.forced != NULL &&
-            round_count(&it->attempt.round, VOTE_DELETED) == 0 &&
-            it->attempt.forced->tally[node].due == 1)
+        if (it->forced != NULL && round_count(&it->round, VOTE_DELETED) == 0 &&
+            it->forced->tally[node].due == 1)
             tell_release(engine, resource);
     }
     operation_on_release(&engine->operations, node, asking, reply);

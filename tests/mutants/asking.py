@@ -26,9 +26,8 @@ ASKING = [
                  "            (void)WIDENING_SLOW;\n")], tests="quorum"),
     Defect("fill after the release", "unit",
            "a_fill_is_not_sent_after_the_release", [Edit(
-        "server/engine/rounds/attempt.c",
-        "    if (is_asked)\n        spreads_cancel(",
-        "    if (!is_asked)\n        spreads_cancel(")], tests="quorum"),
+        "server/engine/rounds/operation.c",
+        "    spreads_cancel(spreads, ask->resource, token);\n", "")], tests="quorum"),
     Defect("fill with a deadline of its own", "unit",
            "a_lock_that_stays_gets_onto_the_other_nodes", [Edit(
         SPREADS, "        .deadline_us = round->deadline_us,\n",
@@ -36,18 +35,20 @@ ASKING = [
            tests="quorum"),
     Defect("fill too late for far nodes", "unit",
            "after_a_long_round_the_fill_is_sent_in_time", [Edit(
-        SPREADS, "    return at_us < last_us ? at_us : last_us;\n",
-        "    return at_us + 0 * last_us;\n")], tests="quorum"),
+        SPREADS, "SPREADS_FILL_US), last_us);\n",
+        "SPREADS_FILL_US), INT64_MAX + 0 * last_us);\n")], tests="quorum"),
     Defect("fill with the whole TTL", "unit",
            "a_lock_that_stays_gets_onto_the_other_nodes", [Edit(
         SPREADS, "    call->ttl_ms = it->ttl_ms - passed_ms;\n",
         "    call->ttl_ms = it->ttl_ms + 0 * passed_ms;\n")], tests="quorum"),
     Defect("fill of a grant that nobody took", "sim", "tidy", [Edit(
         "server/engine/rounds/operation.c",
-        "        it->result.token = attempt_token(&it->attempt);\n",
-        "        it->result.token = attempt_token(&it->attempt);\n"
+        "        it->result.token = token_of(it);\n",
+        "        it->result.token = token_of(it);\n"
+        "        const struct spread_lock lock = spread_lock_of(it);\n"
         "        if (outcome == OUTCOME_GRANTED)\n"
-        "            attempt_begin_spread(&it->attempt);\n")]),
+        "            spreads_on_granted(it->operations->spreads, &it->round, "
+        "&lock);\n")]),
     # The simulator would have to slow a release down between two nodes.
     Defect("late majority that closes a release", "model", "leftover",
            model="repair", rule="LATE"),

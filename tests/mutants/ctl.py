@@ -95,11 +95,11 @@ CTL = [
         "    (void)signal(SIGPIPE, SIG_IGN); /* or it could not give the lock back */\n",
         "")], tests="cancel"),
     Defect("extends without limit refused", "sim", "limit", [Edit(
-        "server/engine/rounds/attempt.c",
+        "server/engine/rounds/operation.c",
         "    if (max_us == 0 || !token_parse(token, &parts))\n",
         "    if (!token_parse(token, &parts))\n")]),
     Defect("hold lasts beyond its limit", "sim", "limit", [Edit(
-        "server/engine/rounds/attempt.c",
+        "server/engine/rounds/operation.c",
         "    return now_us != 0 && end_us - parts.number > max_us;\n",
         "    return now_us != 0 && now_us - parts.number > max_us &&\n"
         "           end_us != 0;\n")]),

@@ -42,10 +42,10 @@ LONE_DELETES = Edit(
 DEFECTS = [
     # ---- rounds -------------------------------------------------------------
     Defect("token reused across retries", "sim", "rising", [Edit(
-        "server/engine/rounds/attempt.c",
-        "    attempt->token_len = token_make(",
-        "    if (attempt->number == 1)\n"
-        "        attempt->token_len = token_make(")]),
+        "server/engine/rounds/operation.c",
+        "    it->token_len = token_make(",
+        "    if (it->attempts == 1)\n"
+        "        it->token_len = token_make(")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
         "server/lock/lock.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
@@ -57,13 +57,14 @@ DEFECTS = [
     Defect("replies of earlier rounds counted", "sim", "kept", [Edit(
         "server/engine/rounds/operation.c",
         "    if (it == NULL || tag_bits(TAG_OPERATION, "
-        "(unsigned)it->attempt.number) !=\n"
+        "(unsigned)it->attempts) !=\n"
         "                          slots_user_bits(tag)) /* of an earlier attempt */\n",
         "    if (it == NULL)\n")]),
     # asked twice: at the verdict, and when the answer is written
     Defect("expired extension counted", "sim", "exclusion", [Edit(
         "server/engine/rounds/operation.c",
-        "    return operation_is_valid(it) ? OUTCOME_EXTENDED : OUTCOME_VALIDITY_EXHAUSTED;\n",
+        "    return validity_ms(it, now_of(it)) > 0 ? OUTCOME_EXTENDED "
+        ": OUTCOME_VALIDITY_EXHAUSTED;\n",
         "    return OUTCOME_EXTENDED;\n"), Edit(
         "server/engine/rounds/operation.c", "    if (result->validity_ms > 0)\n",
         "    if (result->outcome == OUTCOME_EXTENDED && result->validity_ms < 1)\n"
@@ -80,12 +81,11 @@ DEFECTS = [
         "            vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
         "server/engine/rounds/operation.c",
-        "        operation_settle(it, OUTCOME_NO_QUORUM);\n"
-        "        return false;\n",
-        "        if (it->request.call == LOCK_EXTEND)\n"
-        "            attempt_undo(&it->attempt);\n"
-        "        operation_settle(it, OUTCOME_NO_QUORUM);\n"
-        "        return false;\n")]),
+        "    if (!has_attempts_left(it) || !round_is_lost_to_time(&it->round))\n",
+        "    if (it->request.call == LOCK_EXTEND &&\n"
+        "        (!has_attempts_left(it) || !round_is_lost_to_time(&it->round)))\n"
+        "        operation_undo(it);\n"
+        "    if (!has_attempts_left(it) || !round_is_lost_to_time(&it->round))\n")]),
     # ---- spreads: spreading.py has more ---------------------------------------
     Defect("repair counted at once", "sim", "kept", [Edit(
         "server/engine/rounds/round.c", "    int own = round_count(round, VOTE_EXTENDED);\n",
@@ -194,20 +194,20 @@ DEFECTS = [
         "            it->places[i].queue->contender = it;\n")]),
     # ---- repeats ------------------------------------------------------------
     Defect("repeat that keeps the old token", "sim", "rising", [Edit(
-        "server/engine/rounds/attempt.c",
-        "    attempt->token_len = token_make(",
-        "    if (!attempt->is_repeat)\n"
-        "        attempt->token_len = token_make("), Edit(
-        "server/engine/rounds/attempt.c",
+        "server/engine/rounds/operation.c",
+        "    it->token_len = token_make(",
+        "    if (!it->is_repeat)\n"
+        "        it->token_len = token_make("), Edit(
+        "server/engine/rounds/operation.c",
         "    /* nothing follows what it replaces */\n",
-        "    int best, count = round_common_value(&attempt->round, &best);\n"
-        "    attempt->token_len = span_copy(\n"
-        "        attempt->token, round_value(&attempt->round, best));\n")]),
+        "    int best, count = round_common_value(&it->round, &best);\n"
+        "    it->token_len = span_copy(\n"
+        "        it->token, round_value(&it->round, best));\n")]),
     Defect("repeat that is undone", "sim", "exclusion", [Edit(
-        "server/engine/rounds/attempt.c",
-        "        vote->is_kept = attempt->is_repeat && "
-        "(attempt->fresh & 1u << i) == 0;\n",
-        "        vote->is_kept = attempt->number == 0;\n")]),
+        "server/engine/rounds/operation.c",
+        "        vote->is_kept = it->is_repeat && "
+        "(it->fresh & nodeset_of(i)) == 0;\n",
+        "        vote->is_kept = it->attempts == 0;\n")]),
     Defect("repeat that is undone where it replaced", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c",
         "        answer->reply.was_free &= key == NULL;\n",
@@ -215,9 +215,9 @@ DEFECTS = [
     Defect("repeat that replaces anything newer", "sim", "kept", [Edit(
         "tests/lib/node/simkeys.c", "    return number >= 0 && number <= call->seen;\n",
         "    return number >= 0 && call->seen > 0;\n"), Edit(
-        "server/engine/rounds/attempt.c",
-        "                         attempt->replaces < attempt->request->asked_us;\n",
-        "                         attempt->replaces > 0;\n")]),
+        "server/engine/rounds/operation.c",
+        "                    it->replaces < it->request.asked_us;\n",
+        "                         it->replaces > 0;\n")]),
     Defect("repeat that shortens the TTL", "sim", "kept", [Edit(
         "tests/lib/node/simnode.c",
         "                    left > ask->ttl_ms ? left : ask->ttl_ms);\n",
@@ -249,7 +249,7 @@ DEFECTS = [
         "    nodes->last_number = fence_next(median_us, nodes->last_number);\n",
         "    nodes->last_number++;\n"), WINDOW_OFF]),
     Defect("numbers of a minority's clocks", "sim", "able", [Edit(
-        "server/engine/rounds/attempt.c",
+        "server/engine/rounds/operation.c",
         "    if (round->pending < round->quorum)",
         "    if (round->pending == 0)"), Edit(
         "server/engine/voting/nodes.c",

@@ -105,18 +105,17 @@ LACKING = [
     Defect("acquire lost with the scripts", "unit",
            "an_acquire_is_sent_again_once", [Edit(
                "server/engine/rounds/operation.c",
-               "    if (it->state != OPERATION_ROUND ||\n"
-               "        !attempt_repeat(", "    if (it->state == OPERATION_ROUND"
-               " ||\n        !attempt_repeat(")], tests="flushed"),
+               "    if (it->state != OPERATION_ROUND || !repeat_call(",
+               "    if (it->state == OPERATION_ROUND || !repeat_call(")], tests="flushed"),
     Defect("acquire again behind its release", "unit",
            "what_is_decided_is_not_sent_again", [Edit(
                "server/engine/rounds/operation.c",
-               "    if (it->state != OPERATION_ROUND ||\n"
-               "        !attempt_repeat(", "    if (!attempt_repeat(")],
+               "    if (it->state != OPERATION_ROUND || !repeat_call(",
+               "    if (!repeat_call(")],
            tests="flushed"),
     Defect("acquire again and again", "unit",
            "what_finds_none_twice_has_no_vote", [Edit(
-               "server/engine/rounds/attempt.c",
+               "server/engine/rounds/operation.c",
                "    vote->is_repeated = true;\n", "")], tests="flushed"),
     Defect("release lost with the scripts", "unit",
            "a_release_is_sent_again_once", [Edit(

@@ -69,7 +69,7 @@ IN_UNITS_AND_MODEL = [
         "        is_behind && acquire->wait_ms == 0;\n")],
            tests="waits_several"),
     Defect("server that ends before its releases", "unit",
-           "a_node_that_missed_the_key_is_asked_once_more", [Edit(
+           "nodes_that_may_get_the_key_later_are_asked_once_more", [Edit(
         "server/engine/rounds/releases.c",
         "it != NULL && it->operation == 0)", "it != NULL)")],
         tests="releases"),

@@ -44,16 +44,16 @@ PERMITS = [
                "asking->only_repeats || asking->losses > 0);",
                "asking->only_repeats);")], tests="permits"),
     Defect("a repeat that loses its slot takes another", "unit",
-           "a_repeat_that_loses_its_slot_looks_again", [Edit(
+           "tries_follow_surveys_until_there_is_no_free_slot", [Edit(
                "server/engine/permits/permits.c",
                "            it->is_looked = it->only_repeats;\n", "")],
            tests="permits"),
     Defect("refused grant counts as granted", "unit",
            "what_it_would_repeat_has_just_expired", [Edit(
                "server/engine/rounds/operation.c",
-               "    attempt_undo(&it->attempt);\n"
+               "    operation_undo(it);\n"
                "    it->result = result_plain(",
-               "    attempt_undo(&it->attempt);\n"
+               "    operation_undo(it);\n"
                "    operation_count_outcome(it);\n"
                "    it->result = result_plain(")], tests="permits"),
     Defect("a repeat that finds a leftover takes another slot", "sim", "same",
@@ -63,11 +63,11 @@ PERMITS = [
                  "        count += survey->own[i] > 0 && !slotset_has(&set, i);\n"
                  "    return count == survey->own_wanted ? set")], seed=7),
     Defect("own slots by any node", "unit",
-           "a_repeat_gets_the_slot_that_most_nodes_know", [Edit(
+           "it_is_open_until_no_answer_matters", [Edit(
                "server/engine/permits/pool.c",
                "    return open == 0 || proven >= survey->own_wanted ||\n",
                "    return open <= survey->total * POOL_SLOTS_MAX ||\n")],
-           tests="permits"),
+           tests="survey"),
     Defect("one identity takes all surveys", "unit",
            "an_identity_that_asks_for_much_holds_up_no_other", [Edit(
                "server/engine/permits/permits.c",
@@ -126,7 +126,7 @@ PERMITS = [
                "    permits_on_release(&engine->permits, resource);\n", "")],
            tests="permits_waits"),
     Defect("permit beyond the limit of locks that is no repeat", "unit",
-           "one_that_may_only_repeat_takes_no_other_slot", [Edit(
+           "tries_follow_surveys_until_there_is_no_free_slot", [Edit(
                "server/engine/permits/permits.c",
                "        if (it->only_repeats)\n            return ACT_REFUSE;\n",
                "")], tests="permits"),

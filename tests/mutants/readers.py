@@ -10,7 +10,7 @@ ROW = "server/node/scripts/row.lua"
 MANY = "server/node/scripts/readers.lua"
 TOLD = "server/node/scripts/inspect.lua"
 FORCE = "server/engine/rounds/operation.c"
-FORCED = "server/engine/rounds/attempt.c"
+FORCED = "server/engine/rounds/forced.c"
 
 READERS = [
     Defect("reader without memory told that the lock is held", "unit",
@@ -29,10 +29,10 @@ READERS = [
                  "ends[i])")]),
     Defect("shared repeat that replaces later locks", "unit",
            "a_repeat_whose_votes_are_split_with_another_tries_again", [Edit(
-               "server/engine/rounds/attempt.c",
-               "        if (attempt->is_repeat && "
-               "!attempt->request->is_shared)\n",
-               "        if (attempt->is_repeat)\n")], tests="shared"),
+               "server/engine/rounds/operation.c",
+               "    if (it->is_repeat && "
+               "!it->request.is_shared)\n",
+               "    if (it->is_repeat)\n")], tests="shared"),
     Defect("look that makes a lock shared", "differ", "batch", [Edit(
         "server/node/scripts/extend.lua",
         "    if tonumber(ARGV[b + 1]) == 0 then\n",
@@ -103,9 +103,9 @@ READERS = [
              "'^WRONGTYPE') then", "if false then")], tests="lua_tokens"),
     Defect("lost attempt that counts as an earlier reader", "unit",
            "what_its_own_lost_attempt_left_is_no_earlier_lock", [Edit(
-               "server/engine/rounds/attempt.c",
-               "            ((attempt->fresh | attempt->own) & 1u << i) == 0)",
-               "            (attempt->fresh & 1u << i) == 0)")],
+               "server/engine/rounds/operation.c",
+               "~(it->fresh | it->own)) != 0;\n",
+               "~it->fresh) != 0;\n")],
            tests="shared"),
     # what is released of it
     Defect("forced release that follows who comes", "unit",
@@ -113,14 +113,14 @@ READERS = [
                FORCE, "    if (has_more && ",
                "    if (")], tests="force"),
     Defect("forced release of one form", "unit",
-           "story_67_what_a_downgrade_did_not_reach_is_released", [Edit(
+           "story_67_what_a_minority_has_in_any_form_is_released", [Edit(
                FORCED, "it->is_shared |= parts.is_shared;",
                "it->is_shared = parts.is_shared;")], tests="force"),
     Defect("forced release of writers with the readers", "unit",
            "a_writers_lock_is_not_that_of_readers", [Edit(
-               FORCED, "    return attempt->request->number != 0 ||\n"
-               "           attempt->forced->tokens[i].is_shared;\n",
-               "    return attempt != NULL && i >= 0;\n")],
+               FORCED,
+               "        if (forced->number != 0 || forced->tokens[i].is_shared)\n",
+               "")],
            tests="force"),
     Defect("forced release that waits for a quorum of reports", "unit",
            "all_tokens_are_found_when_each_node_has_answered", [Edit(
@@ -130,39 +130,36 @@ READERS = [
     Defect("forced release without a token", "unit",
            "a_node_whose_admission_is_read_anew_is_sent_no_release_without_"
            "token", [Edit(
-               "server/engine/rounds/attempt.c",
-               "attempt->forced == NULL || !attempt->forced->is_releasing;\n",
-               "attempt != NULL;\n")], tests="force"),
+               "server/engine/rounds/operation.c",
+               "it->forced == NULL || !it->forced->is_releasing;\n",
+               "it != NULL;\n")], tests="force"),
     Defect("forced release that outlives its answer", "nemesis", "forced",
            [Edit("server/engine/rounds/operation.c",
-                 "    if (it->attempt.forced == NULL || "
+                 "    if (it->forced == NULL || "
                  "outcome != OUTCOME_RELEASED)\n",
                  "    static char name[1024];\n"
                  "    static struct span named = {name, 0};\n"
                  "    static int64_t until_us;\n"
                  "    struct span its = it->request.resource;\n"
-                 "    int64_t now_us = environment_now(env_of(it));\n"
-                 "    if (it->attempt.forced != NULL && its.len < 1024) {\n"
+                 "    int64_t now_us = now_of(it);\n"
+                 "    if (it->forced != NULL && its.len < 1024) {\n"
                  "        named.len = span_copy(name, its);\n"
                  "        until_us = now_us + 2000000;\n"
                  "    }\n"
                  "    if (outcome == OUTCOME_EXTENDED && now_us < until_us && "
                  "span_is_same(named, its))\n"
                  "        it->result.outcome = outcome = OUTCOME_NOT_OWNER;\n"
-                 "    if (it->attempt.forced == NULL || "
+                 "    if (it->forced == NULL || "
                  "outcome != OUTCOME_RELEASED)\n")],
            faults="calm"),
     Defect("late answers to forced releases taken for reports", "unit",
            "the_look_is_repeated_until_no_node_has_more", [Edit(
-               "server/engine/rounds/attempt.c",
-               "(!forced->is_releasing || asking != forced->asking ||\n",
-               "(forced->tally[node].due == 0 ||\n")],
+               FORCED, "(!forced->is_releasing || asking != forced->asking ||\n",
+               "(tally->due == 0 ||\n")],
            tests="force"),
     Defect("late answers to earlier releases taken for later ones", "unit",
            "a_late_answer_to_earlier_releases_is_none_to_later_ones", [Edit(
-               "server/engine/rounds/attempt.c",
-               "asking != forced->asking ||\n",
-               "asking >= TAG_ROUNDS ||\n")],
+               FORCED, "asking != forced->asking ||\n", "asking >= 128 ||\n")],
            tests="force"),
     Defect("row that takes a wish for all readers", "differ", "batch", [Edit(
         ROW, "not two[3] and token ~= WISH and\n", "not two[3] and\n")]),
@@ -289,9 +286,9 @@ READERS = [
                     "    } else")], tests="shared"),
     Defect("reader with a number below the one that it replaces", "unit",
            "a_repeat_replaces_what_is_ahead_of_its_clocks", [Edit(
-               "server/engine/rounds/attempt.c",
-               "    attempt->seen_number = attempt->replaces;\n",
-               "    attempt->seen_number = 0;\n")], tests="shared"),
+               "server/engine/rounds/operation.c",
+               "    it->seen_number = it->replaces;\n",
+               "    it->seen_number = 0;\n")], tests="shared"),
     Defect("readers that pass a waiting writer", "differ", "batch", [Edit(
         SHARE, "local is_wished = wish and wish + 0 >= now_ms\n",
         "local is_wished = wish and wish + 0 < 0\n")]),
@@ -323,7 +320,7 @@ READERS = [
                     "        it->claim.try_us")], tests="shared"),
     Defect("reader with a key that passes a writer", "unit",
            "a_reader_repeats_before_a_writer_that_waits", [Edit(
-               "server/engine/rounds/attempt.c",
+               "server/engine/rounds/operation.c",
                "        request->only_repeats ? 0 : ",
                "        ")], tests="shared"),
     # whom its key finds
@@ -338,12 +335,12 @@ READERS = [
     Defect("waiting reader that forgets its tries", "unit",
            "the_tries_of_a_reader_begin_alike", [Edit(
                "server/engine/waiting/waits.c",
-               "        it->has_nonce = operation->attempt.has_nonce;\n", "")],
+               "        it->has_nonce = operation->has_nonce;\n", "")],
            tests="shared"),
     Defect("tries of one reader that do not begin alike", "unit",
            "the_tries_of_a_reader_begin_alike", [Edit(
-               "server/engine/rounds/attempt.c",
-               "        memcpy(random, attempt->nonce, sizeof attempt->nonce);\n",
+               "server/engine/rounds/operation.c",
+               "        memcpy(random, it->nonce, sizeof it->nonce);\n",
                "        (void)random;\n")], tests="shared"),
     Defect("reader with a key whom a part hides", "unit",
            "a_reader_that_has_lost_a_part_is_found_by_the_rest", [Edit(

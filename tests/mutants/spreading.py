@@ -48,9 +48,8 @@ SPREADING = [
         "        ARGV[b]\n")]),
     Defect("spread behind a forced release", "unit",
            "what_has_the_number_is_released_everywhere", [Edit(
-               "server/engine/rounds/attempt.c",
-               "            attempt->forced != NULL\n                ? spreads_",
-               "            attempt == NULL\n                ? spreads_")],
+               "server/engine/rounds/operation.c",
+               "    if (is_forced)\n        ask->", "    if (!is_forced)\n        ask->")],
            tests="force"),
     Defect("forced release without tombstone", "differ", "batch", [Edit(
         "server/node/scripts/tombstone.lua",
@@ -81,18 +80,18 @@ SPREADING = [
     unit("tombstone that is too short", TWO_LOOKS,
          "    TOMBSTONE_TIMEOUTS = 4,", "    TOMBSTONE_TIMEOUTS = 3,"),
     unit("spread of what ends soon", "what_ends_soon_is_not_created",
-         "    return end_us(it) <= now_us + 2 * wait_us(spreads);",
-         "    return end_us(it) <= now_us;"),
+         "    bool ends_before = end_us(it) <= now_us + 2 * wait_us(spreads);",
+         "    bool ends_before = end_us(it) <= now_us;"),
     unit("spread without a gate", TWO_LOOKS,
-         "    return round->start_us + wait_us(spreads) + "
+         "round->start_us + wait_us(spreads) + "
          "lock->uncertainty_us;\n",
-         "    return round->start_us + 0 * wait_us(spreads) + "
+         "round->start_us + 0 * wait_us(spreads) + "
          "lock->uncertainty_us;\n"),
     unit("looks without a wait between them", TWO_LOOKS,
          "    return spreads->env->settings.node_timeout_us + "
          "drift_us(spreads);\n",
          "    return drift_us(spreads);\n"),
-    unit("spread at the first look", "what_is_missing_at_one_look_only_is_not_created",
+    unit("spread at the first look", "what_two_looks_find_to_be_missing_is_created",
          "    uint16_t due = it->before &",
          "    uint16_t due = (it->before | it->lacks) &"),
     unit("second look that comes late", "a_second_look_that_is_late_is_a_first_one",
@@ -110,7 +109,7 @@ SPREADING = [
     unit("held is not lacking", "it_is_tried_again_where_something_else_is",
          "    return reply->value.len > 0 &&",
          "    return reply->value.len == 0 &&"),
-    unit("spread among readers", "where_others_share_it_nothing_is_created",
+    unit("spread among readers", "what_two_looks_find_to_be_missing_is_created",
          "    return reply->value.len > 0 &&",
          "    return reply->holders > 0 ||"),
     unit("spread that extends hold up", "extends_in_between_do_not_begin_anew",
@@ -136,13 +135,13 @@ SPREADING = [
     Defect("stragglers that use up all places", "unit",
            "stragglers_refuse_nobody", [Edit(
                "server/engine/rounds/operation.c",
-               "    if (is_kept && is_crowded(it->operations))\n",
-               "    if (!is_kept && is_crowded(it->operations))\n")], tests="spreads"),
+               "    if (is_kept && slots->used >",
+               "    if (!is_kept && slots->used >")], tests="spreads"),
     Defect("repeat whose client leaves before its last votes", "unit",
            "so_it_is_if_its_grant_comes_to_nothing", [Edit(
                "server/engine/rounds/operation.c",
                "    if (is_granted) /* its last votes are undone, too */\n",
-               "    if (is_granted && !it->attempt.is_repeat)\n")],
+               "    if (is_granted && !it->is_repeat)\n")],
            tests="repeats"),
     Defect("tombstone that ends while a spread is under way", "model",
            "leftover", model="repair", rule="TOMB=3", world="SMALL"),

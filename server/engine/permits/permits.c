@@ -44,14 +44,18 @@ struct permit {
 
 /* ---- timers ------------------------------------------------------------- */
 
+/* The earlier of two moments; 0: never. */
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
 /* To its next try, or the end of its wait. */
 static void permit_set_timer(const struct permit *it)
 {
-    int64_t at_us = it->ticket.until_us;
-    if (it->not_before_us > environment_now(it->permits->env) &&
-        (at_us == 0 || it->not_before_us < at_us))
-        at_us = it->not_before_us;
-    ticket_set_timer(&it->ticket, at_us);
+    bool pauses = it->not_before_us > environment_now(it->permits->env);
+    ticket_set_timer(&it->ticket, earlier(it->ticket.until_us,
+                                          pauses ? it->not_before_us : 0));
 }
 
 /* To what the pool waits for. False: no memory for a timer. */
@@ -59,12 +63,10 @@ static bool permit_set_pool_timer(const struct permits *permits,
                                   const struct pool *pool)
 {
     const struct engine_port *port = &permits->env->port;
+    bool has_later = slotset_next(&pool->later, 0) >= 0;
     int64_t at_us = pool->is_surveyed ? pool->deadline_us : turns_from_us(pool);
-    if (pool->retry_us != 0 && (at_us == 0 || pool->retry_us < at_us))
-        at_us = pool->retry_us;
-    if (slotset_next(&pool->later, 0) >= 0 &&
-        (at_us == 0 || pool->later_us < at_us))
-        at_us = pool->later_us;
+    at_us = earlier(at_us, pool->retry_us);
+    at_us = earlier(at_us, has_later ? pool->later_us : 0);
     return port->timer(port->ctx, timer_slot(TIMER_POOL, pool->head.index),
                        at_us);
 }
@@ -157,10 +159,10 @@ static void permit_put_off(struct permit *it,
 /* The first of the queue that waits, and is not trying; NULL: none does. */
 static struct permit *permit_first_waiting(const struct pool *pool)
 {
-    struct permit *it = TAILQ_FIRST(&pool->queue);
-    while (it != NULL &&
-           (it->ticket.state != TICKET_QUEUED || !ticket_waits(&it->ticket)))
-        it = TAILQ_NEXT(it, link);
+    struct permit *it;
+    TAILQ_FOREACH(it, &pool->queue, link)
+    if (it->ticket.state == TICKET_QUEUED && ticket_waits(&it->ticket))
+        break;
     return it;
 }
 
@@ -174,12 +176,11 @@ static const struct permit *choose_survey(const struct pool *pool,
                                           struct call *call, int *wanted)
 {
     const struct permit *asking = payer->is_looked ? NULL : payer;
-    for (const struct permit *it = TAILQ_FIRST(&pool->queue); it != NULL;
-         it = TAILQ_NEXT(it, link)) {
-        if (it->limit > call->count)
-            call->count = it->limit;
-        if (it->wanted > *wanted)
-            *wanted = it->wanted;
+    const struct permit *it;
+    TAILQ_FOREACH(it, &pool->queue, link)
+    {
+        call->count = (int)at_least(call->count, it->limit);
+        *wanted = (int)at_least(*wanted, it->wanted);
         if (asking == NULL && it->ticket.state == TICKET_QUEUED &&
             !it->is_looked)
             asking = it;
@@ -209,19 +210,27 @@ static void note_failure(struct permits *permits, struct pool *pool,
     }
 }
 
+/* The one whose key hash the survey asks for; NULL: it has left. */
+static struct permit *find_asking(const struct pool *pool)
+{
+    struct permit *it;
+    TAILQ_FOREACH(it, &pool->queue, link)
+    if (pool->asking == slots_handle(it, 0))
+        break;
+    return it;
+}
+
 /* All of the queue are informed, and one knows which slots it has. */
 static void note_told(struct pool *pool, int64_t now_us)
 {
-    struct permit *it = TAILQ_FIRST(&pool->queue);
+    struct permit *it, *asking = find_asking(pool);
     pool_note_survey(pool, now_us);
-    for (; it != NULL; it = TAILQ_NEXT(it, link)) {
-        it->last.outcome = OUTCOME_PENDING;
-        if (it->ticket.state != TICKET_QUEUED ||
-            pool->asking != slots_handle(it, 0))
-            continue;
-        it->is_looked = true;
-        it->slots = survey_own(&pool->survey);
-    }
+    TAILQ_FOREACH(it, &pool->queue, link)
+    it->last.outcome = OUTCOME_PENDING;
+    if (asking == NULL || asking->ticket.state != TICKET_QUEUED)
+        return;
+    asking->is_looked = true;
+    asking->slots = survey_own(&pool->survey);
 }
 
 /* After a vote was noted. True: the survey has ended. */
@@ -252,6 +261,14 @@ static bool survey_may_begin(const struct permits *permits, struct pool *pool,
     return from_us != 0 && environment_now(permits->env) >= from_us;
 }
 
+static struct ballot survey_send(const struct permits *permits,
+                                 const struct pool *pool, int node,
+                                 struct call *call)
+{
+    return nodes_send(permits->nodes, node, call, pool->deadline_us,
+                      slots_handle(pool, tag_bits(TAG_SLOTS, pool->surveys)));
+}
+
 /*
  * Asks the nodes which of the pool's slots are free, for all in its queue. It
  * may end at once. Those that need not wait are answered if it fails.
@@ -259,7 +276,6 @@ static bool survey_may_begin(const struct permits *permits, struct pool *pool,
 static void survey_begin(struct permits *permits, struct pool *pool,
                          const struct permit *payer)
 {
-    struct nodes *nodes = permits->nodes;
     int total = permits->env->settings.nodes, wanted = 1;
     struct call call = {.kind = CALL_SLOTS, .resource = pool->prefix};
     const struct permit *asking = choose_survey(pool, payer, &call, &wanted);
@@ -281,14 +297,12 @@ static void survey_begin(struct permits *permits, struct pool *pool,
     pool->touched = (struct slotset){{0}};
     permits->env->metrics->permit_surveys++;
     for (int i = 0; i < total; i++) {
-        enum node_state refusal = nodes_refusal(nodes, i, CALL_ACQUIRE);
-        struct ballot ballot =
-            refusal != STATE_NONE
-                ? ballot_unfit(refusal)
-                : nodes_send(
-                      nodes, i, &call, pool->deadline_us,
-                      slots_handle(pool, tag_bits(TAG_SLOTS, pool->surveys)));
-        survey_note_ballot(&pool->survey, i, ballot);
+        enum node_state refusal =
+            nodes_refusal(permits->nodes, i, CALL_ACQUIRE);
+        survey_note_ballot(&pool->survey, i,
+                           refusal != STATE_NONE
+                               ? ballot_unfit(refusal)
+                               : survey_send(permits, pool, i, &call));
     }
     (void)survey_end(permits, pool);
 }
@@ -431,8 +445,7 @@ static void permits_take_outcome(struct permit *it)
         return;
     }
     if (is_held)
-        permits_lose(it,
-                     round_count(&operation->attempt.round, VOTE_GRANTED) > 0,
+        permits_lose(it, round_count(&operation->round, VOTE_GRANTED) > 0,
                      now_us);
     else
         try_later(it, result, now_us);
@@ -486,9 +499,10 @@ static enum act permits_choose(const struct permits *permits, struct pool *pool,
     int64_t now_us = environment_now(permits->env);
     struct slotset open = slotset_below(POOL_SLOTS_MAX);
     bool is_any_blocked = false;
-    struct permit *it = TAILQ_FIRST(&pool->queue), *payer = NULL;
+    struct permit *it, *payer = NULL;
     slotset_remove(&open, &pool->taken);
-    for (; it != NULL; it = TAILQ_NEXT(it, link)) {
+    TAILQ_FOREACH(it, &pool->queue, link)
+    {
         bool is_informed = it->event <= pool->informed;
         if (it->ticket.state != TICKET_QUEUED || it->not_before_us > now_us)
             continue;
@@ -543,9 +557,9 @@ static void plan_retry(struct permits *permits, struct pool *pool)
     waits_want(permits->waits, pool->waits, now_us);
     if (pool->retry_us == 0)
         pool->retry_us = now_us + pause_us;
-    if (pool->free_from_us > now_us &&
-        pool->free_from_us + EXPIRY_US < pool->retry_us)
-        pool->retry_us = pool->free_from_us + EXPIRY_US;
+    if (pool->free_from_us > now_us)
+        pool->retry_us =
+            at_most(pool->retry_us, pool->free_from_us + EXPIRY_US);
 }
 
 /*
@@ -559,8 +573,8 @@ static void count_lingering(struct pool *pool)
         next = TAILQ_NEXT(it, link);
         bool is_served = pool->is_surveyed &&
                          (it->is_looked || pool->asking == slots_handle(it, 0));
-        if (it->ticket.state == TICKET_QUEUED && !ticket_waits(&it->ticket) &&
-            !is_served)
+        if (!is_served && it->ticket.state == TICKET_QUEUED &&
+            !ticket_waits(&it->ticket))
             ticket_linger(&it->ticket);
     }
 }
@@ -613,19 +627,15 @@ static bool survey_repeat(struct permits *permits, struct pool *pool, int node)
     struct call call = {.kind = CALL_SLOTS,
                         .resource = pool->prefix,
                         .count = pool->survey.count};
-    const struct permit *it = TAILQ_FIRST(&pool->queue);
+    const struct permit *it = find_asking(pool);
     if (pool->repeated & nodeset_of(node))
         return false;
-    while (it != NULL && slots_handle(it, 0) != pool->asking)
-        it = TAILQ_NEXT(it, link);
     if (pool->asking != 0 && it == NULL)
         return false; /* its client has left */
     if (it != NULL)
         call.key_hash = it->ticket.key_hash;
     pool->repeated |= nodeset_of(node);
-    return nodes_send(permits->nodes, node, &call, pool->deadline_us,
-                      slots_handle(pool, tag_bits(TAG_SLOTS, pool->surveys)))
-               .vote == VOTE_PENDING;
+    return survey_send(permits, pool, node, &call).vote == VOTE_PENDING;
 }
 
 void permits_on_reply(struct permits *permits, int node, uint64_t tag,
@@ -727,25 +737,20 @@ static void permits_on_left(struct ticket *ticket, bool has_asked,
     permits_run(it->permits, it->pool);
 }
 
-/* One that waits, with this key; NULL: there is none. */
-static struct permit *permits_find_with_key(const struct pool *pool,
-                                            struct span key_hash)
-{
-    struct permit *it = pool != NULL ? TAILQ_FIRST(&pool->queue) : NULL;
-    while (it != NULL && (!ticket_waits(&it->ticket) ||
-                          !span_is_same(it->ticket.key_hash, key_hash)))
-        it = TAILQ_NEXT(it, link);
-    return it;
-}
-
 void permits_withdraw(struct permits *permits, struct span name,
                       struct span key_hash)
 {
     const struct pool *pool = pools_find(&permits->pools, name);
     int64_t now_us = environment_now(permits->env);
-    struct permit *it;
-    while ((it = permits_find_with_key(pool, key_hash)) != NULL)
-        ticket_withdraw(&it->ticket, now_us);
+    struct permit *it = pool != NULL ? TAILQ_FIRST(&pool->queue) : NULL;
+    while (it != NULL) {
+        bool is_its = ticket_waits(&it->ticket) &&
+                      span_is_same(it->ticket.key_hash, key_hash);
+        if (is_its)
+            ticket_withdraw(&it->ticket, now_us);
+        /* it has left, and others may have */
+        it = is_its ? TAILQ_FIRST(&pool->queue) : TAILQ_NEXT(it, link);
+    }
 }
 
 int permits_waiting(const struct permits *permits, struct span name)

@@ -419,7 +419,6 @@ void pool_free_later(struct pool *pool, int slot, int64_t at_us)
 
 void turns_init(struct turns *turns)
 {
-    TAILQ_INIT(&turns->owing);
     for (int i = 0; i < ASKERS_MAX; i++) {
         turns->lines[i] = (struct line){.until_us = 0};
         TAILQ_INIT(&turns->lines[i].pools);
@@ -455,18 +454,10 @@ int64_t turns_from_us(const struct pool *pool)
 void turns_begin(struct turns *turns, struct line *line, int slots,
                  int64_t now_us)
 {
-    struct line *it = TAILQ_FIRST(&turns->owing), *next;
     int sharers = 1;
-    for (; it != NULL; it = next) {
-        next = TAILQ_NEXT(it, owing);
-        it->is_owing = it->until_us > now_us;
-        if (!it->is_owing)
-            TAILQ_REMOVE(&turns->owing, it, owing);
-        sharers += it->is_owing && it != line;
-    }
-    if (!line->is_owing)
-        TAILQ_INSERT_TAIL(&turns->owing, line, owing);
-    line->is_owing = true;
+    for (int i = 0; i < ASKERS_MAX; i++)
+        sharers +=
+            &turns->lines[i] != line && turns->lines[i].until_us > now_us;
     line->until_us =
         at_least(line->until_us, now_us) + (int64_t)SLOT_US * slots * sharers;
     line->open += slots;

@@ -241,15 +241,12 @@ void pool_free_later(struct pool *pool, int slot, int64_t at_us);
 /* Of one identity. */
 struct line {
     TAILQ_HEAD(, pool) pools;
-    int64_t until_us;        /* its surveys so far may take the nodes */
-    int open;                /* slots that the nodes are being asked about */
-    TAILQ_ENTRY(line) owing; /* in the list of this name, if it is_owing */
-    bool is_owing;
+    int64_t until_us; /* its surveys so far may take the nodes */
+    int open;         /* slots that the nodes are being asked about */
 };
 
 struct turns {
     struct line lines[ASKERS_MAX];
-    TAILQ_HEAD(, line) owing; /* whose until_us has not been seen to pass */
 };
 
 void turns_init(struct turns *turns);

@@ -1,11 +1,234 @@
 #include "releases.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
+#include "../../base/log.h"
 #include "../port/port.h"
 #include "../port/token.h"
 
-enum { RELEASES_MAX = 60000 }; /* at once, apart from debts */
+enum {
+    RELEASES_MAX = 60000, /* at once, apart from debts */
+    STORE_BYTES = 256 * 1024 * 1024,
+    PAUSE_US = 500000,
+    MARGIN_US = 1000000, /* the moment of a disconnect is not known better */
+    TELL_US = 10000000,
+};
+
+/* In its queue's due or sent. Resource and token follow. */
+struct debt {
+    STAILQ_ENTRY(debt) link;
+    int64_t until_us;
+    uint16_t resource_len;
+    uint8_t token_len;
+    char text[];
+};
+
+static_assert(TOKEN_MAX <= UINT8_MAX && NAMES_LEN_MAX <= UINT16_MAX, "");
+
+/* ---- what nodes owe ------------------------------------------------------ */
+
+void debts_init(struct debts *debts, struct nodes *nodes)
+{
+    memset(debts, 0, sizeof *debts);
+    debts->env = nodes->env;
+    debts->nodes = nodes;
+    debts->limit = STORE_BYTES;
+    for (int i = 0; i < NODES_MAX; i++) {
+        for (int kind = 0; kind < DEBT_KINDS; kind++)
+            STAILQ_INIT(&debts->queue[i][kind].due);
+        /* others may have granted until now */
+        debts->seen_us[i] = environment_now(nodes->env);
+    }
+}
+
+/* What it costs, with the allocator's own bytes. */
+static size_t debt_size(size_t resource_len, size_t token_len)
+{
+    return sizeof(struct debt) + resource_len + token_len + 2 * sizeof(size_t);
+}
+
+static void debt_end(struct debts *debts, struct debt *it)
+{
+    debts->items--;
+    debts->bytes -= debt_size(it->resource_len, it->token_len);
+    free(it);
+}
+
+/* Takes the first that is due. */
+static struct debt *take_due(struct debt_queue *queue)
+{
+    struct debt *it = STAILQ_FIRST(&queue->due);
+    STAILQ_REMOVE_HEAD(&queue->due, link);
+    return it;
+}
+
+/* Drops the first of those that are due if their time has passed. */
+static void debts_expire(struct debts *debts, struct debt_queue *queue,
+                         int64_t now_us)
+{
+    const struct debt *it;
+    while ((it = STAILQ_FIRST(&queue->due)) != NULL && now_us >= it->until_us)
+        debt_end(debts, take_due(queue));
+}
+
+/* Makes room behind answered ones. If none is under way, lost ones are due
+ * again. */
+static void debts_settle(struct debt_queue *queue)
+{
+    while (queue->first_number != queue->next_number &&
+           queue->sent[queue->first_number % DEBTS_WINDOW] == NULL)
+        queue->first_number++;
+    while (queue->in_flight == 0 && queue->next_number != queue->first_number) {
+        struct debt *lost = queue->sent[--queue->next_number % DEBTS_WINDOW];
+        if (lost != NULL)
+            STAILQ_INSERT_HEAD(&queue->due, lost, link);
+    }
+}
+
+void debts_fini(struct debts *debts)
+{
+    for (int i = 0; i < NODES_MAX; i++)
+        for (int kind = 0; kind < DEBT_KINDS; kind++) {
+            struct debt_queue *queue = &debts->queue[i][kind];
+            queue->in_flight = 0;
+            debts_settle(queue);
+            debts_expire(debts, queue, INT64_MAX);
+        }
+}
+
+/* A token's number is the median of the clocks at the time of its acquire. */
+static enum debt_kind debts_kind_of(const struct debts *debts, int node,
+                                    struct span token, int64_t now_us)
+{
+    const struct nodes *nodes = debts->nodes;
+    struct token_parts parts;
+    int64_t median_us = clocks_median_at(&nodes->clocks, now_us);
+    if (nodes_refusal(nodes, node, CALL_RELEASE) == STATE_NONE ||
+        median_us == 0 || !token_parse(token, &parts))
+        return DEBT_SURE;
+    int64_t away_us = now_us - debts->seen_us[node] - MARGIN_US;
+    return parts.number <= median_us - away_us ? DEBT_SURE : DEBT_UNLIKELY;
+}
+
+static void note_dropped(struct debts *debts, enum debt_kind kind)
+{
+    struct metrics *metrics = debts->env->metrics;
+    if (kind == DEBT_SURE)
+        metrics->releases_dropped++;
+    else
+        metrics->releases_forgone++;
+}
+
+void debts_add(struct debts *debts, int node, struct span resource,
+               struct span token, int64_t until_us)
+{
+    int64_t now_us = environment_now(debts->env);
+    assert(resource.len <= NAMES_LEN_MAX && token.len <= TOKEN_MAX);
+    if (now_us >= until_us)
+        return;
+    enum debt_kind kind = debts_kind_of(debts, node, token, now_us);
+    size_t size = debt_size(resource.len, token.len);
+    size_t limit = kind == DEBT_SURE ? debts->limit : debts->limit / 2;
+    struct debt *it = debts->bytes + size <= limit ? malloc(size) : NULL;
+    if (it == NULL) {
+        note_dropped(debts, kind);
+        return;
+    }
+    debts->bytes += size;
+    debts->items++;
+    it->until_us = until_us;
+    it->resource_len = (uint16_t)resource.len;
+    it->token_len = (uint8_t)token.len;
+    (void)span_copy(it->text + span_copy(it->text, resource), token);
+    STAILQ_INSERT_TAIL(&debts->queue[node][kind].due, it, link);
+}
+
+/* False: nothing more can be sent now. */
+static bool send_next(struct debts *debts, int node, enum debt_kind kind,
+                      int64_t now_us)
+{
+    struct debt_queue *queue = &debts->queue[node][kind];
+    debts_expire(debts, queue, now_us);
+    const struct debt *it = STAILQ_FIRST(&queue->due);
+    if (it == NULL || queue->next_number - queue->first_number >= DEBTS_WINDOW)
+        return false;
+    struct call call =
+        fence_call(CALL_RELEASE, (struct span){it->text, it->resource_len},
+                   (struct span){it->text + it->resource_len, it->token_len});
+    if (nodes_send(debts->nodes, node, &call, 0,
+                   tag_debt((unsigned)kind, queue->next_number))
+            .vote != VOTE_PENDING)
+        return false;
+    queue->in_flight++;
+    queue->sent[queue->next_number++ % DEBTS_WINDOW] = take_due(queue);
+    return true;
+}
+
+static void send_all(struct debts *debts, int node, int64_t now_us)
+{
+    if (nodes_refusal(debts->nodes, node, CALL_RELEASE) != STATE_NONE ||
+        now_us < debts->paused_us[node])
+        return;
+    for (int kind = 0; kind < DEBT_KINDS; kind++)
+        while (send_next(debts, node, (enum debt_kind)kind, now_us))
+            continue;
+}
+
+void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
+                    int64_t now_us)
+{
+    uint32_t number = tag_debt_number_of(tag);
+    struct debt_queue *queue = &debts->queue[node][tag_debt_kind_of(tag)];
+    struct debt **sent = &queue->sent[number % DEBTS_WINDOW];
+    /* a link answers each call once */
+    assert(queue->in_flight > 0 && *sent != NULL &&
+           number - queue->first_number <
+               queue->next_number - queue->first_number);
+    queue->in_flight--;
+    if (vote != VOTE_DISCONNECTED) { /* else all under way are lost */
+        if (vote_ends_release(vote)) {
+            debt_end(debts, *sent);
+        } else {
+            debts->paused_us[node] = now_us + PAUSE_US;
+            STAILQ_INSERT_TAIL(&queue->due, *sent, link);
+        }
+        *sent = NULL;
+    }
+    debts_settle(queue);
+    send_all(debts, node, now_us);
+}
+
+void debts_on_up(struct debts *debts, int node, int64_t now_us)
+{
+    debts->paused_us[node] = 0;
+    send_all(debts, node, now_us);
+}
+
+void debts_tick(struct debts *debts, int64_t now_us)
+{
+    for (int i = 0; i < debts->env->settings.nodes; i++) {
+        if (nodes_refusal(debts->nodes, i, CALL_RELEASE) == STATE_NONE)
+            debts->seen_us[i] = now_us;
+        for (int kind = 0; kind < DEBT_KINDS; kind++)
+            debts_expire(debts, &debts->queue[i][kind], now_us);
+        send_all(debts, i, now_us);
+    }
+    uint64_t dropped = debts->env->metrics->releases_dropped;
+    if (dropped == debts->told || now_us < debts->told_us + TELL_US)
+        return;
+    log_write(
+        LOG_WARN, "releases_dropped",
+        (struct log_field[]){
+            LOG_N("count", (int64_t)(dropped - debts->told)),
+            LOG_S("detail", "too many releases wait for unreachable "
+                            "nodes: these keys stay until their TTL ends"),
+            LOG_END});
+    debts->told = dropped;
+    debts->told_us = now_us;
+}
+
+/* ---- releases ----------------------------------------------------------- */
 
 void releases_init(struct releases *releases, struct nodes *nodes)
 {
@@ -109,11 +332,10 @@ bool releases_ask(struct releases *releases, struct release_ask *ask)
     struct call call = fence_call(CALL_RELEASE, ask->resource, ask->token);
     int64_t widest_us = 0;
     call.tombstone_ms = ask->tombstone_ms;
-    if (it == NULL)
-        return false;
     for (int i = 0; i < round->total; i++) {
-        struct ballot ballot = {.vote = VOTE_UNASKED};
-        if (ask->scope.nodes & nodeset_of(i))
+        struct ballot ballot = {.vote =
+                                    it != NULL ? VOTE_UNASKED : VOTE_STALLED};
+        if (it != NULL && (ask->scope.nodes & nodeset_of(i)) != 0)
             ballot = releases_send_to(releases, i, &call, it);
         int64_t uncertainty_us =
             clocks_uncertainty_us(&nodes->clocks, i, round->start_us);
@@ -121,6 +343,8 @@ bool releases_ask(struct releases *releases, struct release_ask *ask)
             widest_us = uncertainty_us;
         ask->ballots[i] = ballot;
     }
+    if (it == NULL)
+        return false;
     it->operation = ask->operation;
     it->tombstone_ms = ask->tombstone_ms;
     it->owed = it->asked = ask->scope.nodes;

@@ -4,9 +4,9 @@
  *
  * A release is sent at once, after the acquire on the same connections. A node
  * that was unreachable, or answered an error, still owes it, and gets it again
- * until it answers or the TTL has passed (debts.h). That begins when no command
- * of the acquire can run any more: the socket of a broken connection may still
- * hold one, until its deadline has passed.
+ * until it answers or the TTL has passed (struct debts). That begins when no
+ * command of the acquire can run any more: the socket of a broken connection
+ * may still hold one, until its deadline has passed.
  *
  * After a client's release, a spread of another server (spreads.h) may set the
  * key again, where it was missing. A majority that deleted the key in time ends
@@ -23,8 +23,79 @@
 
 #include "../../base/slots.h"
 #include "../../base/types.h"
-#include "debts.h"
+#include "../../lock/lock.h"
+#include "../voting/nodes.h"
 #include "round.h"
+
+/* ---- what nodes owe ------------------------------------------------------ */
+
+/*
+ * Releases that a node did not answer at once, and still owes. They are sent
+ * while the node is connected, in order and a few hundred at a time, until it
+ * answers or the TTL has passed.
+ *
+ * A disconnected node has only locks that were acquired before it disconnected,
+ * unless another server still reaches it. The token's number tells when that
+ * was. Older locks are surely there and come first; the others may use only
+ * half of the memory.
+ *
+ * So a node has two queues. They may grow to millions while it is unreachable
+ * for long, so an item is no larger than its texts need.
+ *
+ *       ┌─ oldest                    ┌─ next to send           ┌─ newest
+ *   ────┴────────────────────────────┴─────────────────────────┴────
+ *         sent: at most DEBTS_WINDOW   due
+ *
+ * An answered release is gone. A refused one goes to the end of its queue, as
+ * the node may refuse it for long. If the connection breaks, the unanswered
+ * ones are next again.
+ */
+
+/* At most this many at once, so that no other call waits long. */
+enum { DEBTS_WINDOW = 512 };
+
+enum debt_kind { DEBT_SURE, DEBT_UNLIKELY, DEBT_KINDS };
+
+struct debt;
+
+struct debt_queue {
+    STAILQ_HEAD(, debt) due;
+    struct debt *sent[DEBTS_WINDOW]; /* by number; NULL: answered */
+    uint32_t first_number, next_number;
+    uint32_t in_flight;
+};
+
+struct debts {
+    const struct environment *env;
+    struct nodes *nodes;
+    size_t limit; /* of the bytes */
+    size_t bytes; /* of all queues */
+    uint64_t items;
+    struct debt_queue queue[NODES_MAX][DEBT_KINDS];
+    int64_t seen_us[NODES_MAX];   /* last connected */
+    int64_t paused_us[NODES_MAX]; /* sends nothing before, after a refusal */
+    uint64_t told;                /* drops that the log has reported */
+    int64_t told_us;              /* time of the last report */
+};
+
+void debts_init(struct debts *debts, struct nodes *nodes);
+void debts_fini(struct debts *debts);
+
+/* The node owes the release of this lock until then. Nothing can set the key
+ * there any more. */
+void debts_add(struct debts *debts, int node, struct span resource,
+               struct span token, int64_t until_us);
+
+/* A reply to a call with a tag that tag_is_debt. */
+void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
+                    int64_t now_us);
+
+/* The node is connected again: sends what it owes. */
+void debts_on_up(struct debts *debts, int node, int64_t now_us);
+
+void debts_tick(struct debts *debts, int64_t now_us);
+
+/* ---- releases ------------------------------------------------------------ */
 
 struct release {
     struct slots_head head;
@@ -63,7 +134,8 @@ struct release_ask {
     struct release_scope scope;
     int64_t tombstone_ms; /* by force: for so long no spread sets the key where
                              the first asking came; 0: it may */
-    struct ballot ballots[NODES_MAX]; /* told by node; PENDING: it was sent */
+    struct ballot ballots[NODES_MAX]; /* told by node; PENDING: it was sent;
+ STALLED: no memory */
 };
 
 struct releases {

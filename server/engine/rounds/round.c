@@ -32,27 +32,52 @@ void round_note_ballot(struct round *round, int node, struct ballot ballot)
     assert(round->votes[node].vote == VOTE_PENDING);
     round->votes[node].vote = ballot.vote;
     round->votes[node].state = ballot.state;
-    round->unasked &= (uint16_t) ~(1u << node);
+    round->unasked &= (uint16_t)~nodeset_of(node);
     round->pending--;
+}
+
+uint16_t round_sent(const struct round *round)
+{
+    uint16_t nodes = 0;
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].is_sent)
+            nodes |= nodeset_of(i);
+    return nodes;
+}
+
+uint16_t round_with(const struct round *round, enum vote vote)
+{
+    uint16_t nodes = 0;
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == vote)
+            nodes |= nodeset_of(i);
+    return nodes;
+}
+
+/* Those that have neither a vote nor still owe one. */
+static uint16_t round_not_voting(const struct round *round)
+{
+    uint16_t nodes = 0;
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote != VOTE_PENDING &&
+            !vote_is_answer(round->votes[i].vote))
+            nodes |= nodeset_of(i);
+    return nodes;
+}
+
+static int count_not_voting(const struct round *round)
+{
+    return nodeset_count(round_not_voting(round));
 }
 
 bool round_is_broken(const struct round *round)
 {
-    for (int i = 0; i < round->total; i++) {
-        const struct round_vote *it = &round->votes[i];
-        if (it->is_sent && it->vote != VOTE_PENDING &&
-            !vote_is_answer(it->vote))
-            return true;
-    }
-    return false;
+    return (round_not_voting(round) & round_sent(round)) != 0;
 }
 
 bool round_wants_rest(const struct round *round)
 {
-    int under_way = 0;
-    for (int i = 0; i < round->total; i++)
-        under_way +=
-            round->votes[i].is_sent && round->votes[i].vote == VOTE_PENDING;
+    uint16_t under_way = round_sent(round) & round_with(round, VOTE_PENDING);
     return round->unasked != 0 && (under_way == 0 || round_is_broken(round));
 }
 
@@ -61,7 +86,7 @@ void round_note_sent(struct round *round, int node, uint32_t life)
     assert(node >= 0 && node < round->total);
     round->votes[node].is_sent = true;
     round->votes[node].life = life;
-    round->unasked &= (uint16_t) ~(1u << node);
+    round->unasked &= (uint16_t)~nodeset_of(node);
 }
 
 void round_note_reply(struct round *round, int node,
@@ -110,32 +135,6 @@ void round_wait_on(struct round *round, int64_t deadline_us)
     }
 }
 
-int round_count(const struct round *round, enum vote vote)
-{
-    int count = 0;
-    for (int i = 0; i < round->total; i++)
-        count += round->votes[i].vote == vote;
-    return count;
-}
-
-bool round_is_pending_on(const struct round *round, uint16_t nodes)
-{
-    for (int i = 0; i < round->total; i++)
-        if ((nodes & 1u << i) != 0 && round->votes[i].vote == VOTE_PENDING)
-            return true;
-    return false;
-}
-
-static int count_not_voting(const struct round *round)
-{
-    int count = 0;
-    for (int i = 0; i < round->total; i++) {
-        enum vote vote = round->votes[i].vote;
-        count += vote != VOTE_PENDING && !vote_is_answer(vote);
-    }
-    return count;
-}
-
 static bool is_same_value(const struct round *round, int a, int b)
 {
     return round->votes[a].vote == VOTE_HELD &&
@@ -178,39 +177,21 @@ int round_foreign(const struct round *round)
     return count;
 }
 
-/* The number of the token with this key hash there; 0: there is none. */
-static int64_t repeated_on(const struct round *round, int node,
-                           struct span key_hash)
+uint16_t round_repeated(const struct round *round, struct span key_hash,
+                        int64_t *number)
 {
     struct token_parts parts;
-    if (key_hash.len == 0 || round->votes[node].vote != VOTE_HELD ||
-        !token_parse(round_value(round, node), &parts) ||
-        !span_is_same(parts.key_hash, key_hash))
-        return 0;
-    return parts.number;
-}
-
-int64_t round_repeated_number(const struct round *round, struct span key_hash)
-{
-    int64_t number = 0;
-    for (int i = 0; i < round->total; i++)
-        number = at_least(number, repeated_on(round, i, key_hash));
-    return number;
-}
-
-bool round_is_repeated_on(const struct round *round, int node,
-                          struct span key_hash)
-{
-    return repeated_on(round, node, key_hash) > 0;
-}
-
-bool round_may_repeat(const struct round *round, struct span key_hash)
-{
-    int repeated = 0;
-    for (int i = 0; i < round->total; i++)
-        repeated += repeated_on(round, i, key_hash) > 0;
-    return repeated > 0 &&
-           repeated + round_count(round, VOTE_GRANTED) >= round->quorum;
+    uint16_t nodes = 0;
+    *number = 0;
+    for (int i = 0; i < round->total && key_hash.len > 0; i++) {
+        if (round->votes[i].vote != VOTE_HELD ||
+            !token_parse(round_value(round, i), &parts) ||
+            !span_is_same(parts.key_hash, key_hash))
+            continue;
+        nodes |= nodeset_of(i);
+        *number = at_least(*number, parts.number);
+    }
+    return nodes;
 }
 
 int64_t round_reader_number(const struct round *round)
@@ -403,12 +384,9 @@ enum verdict round_verdict(const struct round *round)
 
 bool round_is_lost_to_time(const struct round *round)
 {
-    int slow = 0;
-    for (int i = 0; i < round->total; i++) {
-        const struct round_vote *it = &round->votes[i];
-        slow += it->is_sent &&
-                (it->vote == VOTE_UNANSWERED || it->vote == VOTE_LATE);
-    }
+    int slow =
+        nodeset_count(round_sent(round) & (round_with(round, VOTE_UNANSWERED) |
+                                           round_with(round, VOTE_LATE)));
     return slow > 0 && count_not_voting(round) - slow < too_many_missing(round);
 }
 
@@ -424,8 +402,7 @@ int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
     if ((double)drift_us < drift)
         drift_us++;
     int64_t flight_us = round->won_us - round->start_us;
-    int64_t hidden_us =
-        flight_us > NODECLOCK_STEP_US ? flight_us : NODECLOCK_STEP_US;
+    int64_t hidden_us = at_least(flight_us, NODECLOCK_STEP_US);
     int64_t validity_us = ttl_us - (now_us - round->start_us) - drift_us -
                           DRIFT_FIXED_US - hidden_us;
     return validity_us >= 0 ? validity_us / 1000 : -1;

@@ -122,11 +122,14 @@ static inline struct span round_value(const struct round *round, int node)
     return (struct span){round->values[node], round->votes[node].value_len};
 }
 
-/* True if the vote of one of these nodes (a bit each) is pending. */
-bool round_is_pending_on(const struct round *round, uint16_t nodes);
+/* The nodes that the call was sent to; those with this vote; how many. */
+uint16_t round_sent(const struct round *round);
+uint16_t round_with(const struct round *round, enum vote vote);
 
-/* The number of nodes with this vote. */
-int round_count(const struct round *round, enum vote vote);
+static inline int round_count(const struct round *round, enum vote vote)
+{
+    return nodeset_count(round_with(round, vote));
+}
 
 /* How many nodes have the value that most have; *node: one of them, -1: no node
  * reported a value. */
@@ -135,16 +138,10 @@ int round_common_value(const struct round *round, int *node);
 /* How many nodes have values that are no tokens of ours. */
 int round_foreign(const struct round *round);
 
-/*
- * The greatest number of the tokens with this key hash; 0: there is none.
- * round_is_repeated_on: true if the node has such a token.
- * round_may_repeat: after a lost acquire, true if the nodes with such a token
- * and those that granted make a majority.
- */
-int64_t round_repeated_number(const struct round *round, struct span key_hash);
-bool round_is_repeated_on(const struct round *round, int node,
-                          struct span key_hash);
-bool round_may_repeat(const struct round *round, struct span key_hash);
+/* The nodes whose token has this key hash; *number: the greatest one of these
+ * tokens, 0: there is none. */
+uint16_t round_repeated(const struct round *round, struct span key_hash,
+                        int64_t *number);
 
 /* The greatest number of the readers with the key of this acquire that nodes
  * did not let it replace; 0: there is none. */

@@ -104,6 +104,12 @@ static void put_in(struct spreads *spreads, struct spread *it)
     }
 }
 
+static void put_anew(struct spreads *spreads, struct spread *it)
+{
+    take_out(spreads, it);
+    put_in(spreads, it);
+}
+
 /* What is due first is the first one. */
 static void put_in_young(struct spreads *spreads, struct spread *it)
 {
@@ -198,29 +204,11 @@ static int64_t window_end_us(const struct spreads *spreads,
     return at_most(it->look_us + window_us(spreads), it->until_us);
 }
 
-/* The earliest time of the first look. */
-static int64_t gate_us(const struct spreads *spreads, const struct round *round,
-                       const struct spread_lock *lock)
-{
-    return round->start_us + wait_us(spreads) + lock->uncertainty_us;
-}
-
-static int64_t valid_until_us(const struct spreads *spreads,
-                              const struct round *round, int64_t ttl_ms)
-{
-    return round->start_us +
-           round_validity_ms(round, ttl_ms, round->start_us,
-                             spreads->env->settings.drift_factor) *
-               1000;
-}
-
 static int64_t pause_us(const struct spread *it)
 {
     int doubled = it->tries - TRIES_AT_ONCE - 1;
-    if (doubled < 0)
-        return 0;
-    return (int64_t)PAUSE_US
-           << (doubled < PAUSE_DOUBLED ? doubled : PAUSE_DOUBLED);
+    return doubled < 0 ? 0
+                       : (int64_t)PAUSE_US << at_most(doubled, PAUSE_DOUBLED);
 }
 
 /* ---- calls -------------------------------------------------------------- */
@@ -303,17 +291,6 @@ static void spreads_look(struct spreads *spreads, struct spread *it,
             it->sent |= nodeset_of(i);
 }
 
-/*
- * Another server may have extended the lock for longer, and lengthens what is
- * created here with its next look. If it has ended by then, the tombstone would
- * only keep the creations of that server out.
- */
-static bool ends_before_next_look(const struct spreads *spreads,
-                                  const struct spread *it, int64_t now_us)
-{
-    return end_us(it) <= now_us + 2 * wait_us(spreads);
-}
-
 int64_t spreads_tombstone_ms(const struct spreads *spreads, int more)
 {
     int64_t timeout_us = apart_us(spreads) + drift_us(spreads);
@@ -324,8 +301,12 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
                    int64_t now_us)
 {
     int64_t until_us = window_end_us(spreads, it);
+    /* Another server may have extended the lock for longer, and lengthens what
+       is created here with its next look. If it has ended by then, the
+       tombstone would only keep the creations of that server out. */
+    bool ends_before = end_us(it) <= now_us + 2 * wait_us(spreads);
     struct call call;
-    if (now_us >= until_us || ends_before_next_look(spreads, it, now_us) ||
+    if (now_us >= until_us || ends_before ||
         !spreads_make_call(it, CALL_REPAIR, now_us, &call))
         return;
     call.tombstone_ms = spreads_tombstone_ms(spreads, 0);
@@ -338,15 +319,6 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
 }
 
 /* ---- begin -------------------------------------------------------------- */
-
-static uint16_t nodes_with(const struct round *round, enum vote vote)
-{
-    uint16_t nodes = 0;
-    for (int i = 0; i < round->total; i++)
-        if (round->votes[i].vote == vote)
-            nodes |= nodeset_of(i);
-    return nodes;
-}
 
 /* Nodes may be away for so long that there are too many: of some that wait, the
  * lock that ends first. */
@@ -394,15 +366,18 @@ static struct spread record_of(const struct spreads *spreads,
                                const struct round *round,
                                const struct spread_lock *lock)
 {
-    int64_t gate = gate_us(spreads, round, lock);
+    int64_t gate_us = round->start_us + wait_us(spreads) + lock->uncertainty_us;
+    int64_t validity_ms =
+        round_validity_ms(round, lock->ttl_ms, round->start_us,
+                          spreads->env->settings.drift_factor);
     return (struct spread){
         .step = SPREAD_RESTING,
-        .at_us = gate,
+        .at_us = gate_us,
         .start_us = round->start_us,
         .deadline_us = round->deadline_us,
         .ttl_ms = lock->ttl_ms,
-        .until_us = valid_until_us(spreads, round, lock->ttl_ms),
-        .gate_us = gate,
+        .until_us = round->start_us + validity_ms * 1000,
+        .gate_us = gate_us,
         .asked = all_nodes(spreads),
     };
 }
@@ -418,9 +393,7 @@ static int64_t spreads_due_us(const struct round *round, int64_t now_us)
     int64_t half_us = (round->deadline_us - round->start_us) / 2;
     int64_t flight_us = round->won_us - round->start_us;
     int64_t last_us = round->deadline_us - flight_us - TICKS_US;
-    int64_t at_us =
-        now_us + (half_us < SPREADS_FILL_US ? half_us : SPREADS_FILL_US);
-    return at_us < last_us ? at_us : last_us;
+    return at_most(now_us + at_most(half_us, SPREADS_FILL_US), last_us);
 }
 
 /* Without a place for its record the lock gets its fill at once, and no more.
@@ -440,10 +413,18 @@ static void add_young(struct spreads *spreads, struct spread *young,
     }
 }
 
+static void begin_resting(struct spreads *spreads, struct spread *record,
+                          const struct spread_lock *lock)
+{
+    struct spread *it = spreads_make(spreads, record, lock);
+    if (it != NULL)
+        put_in(spreads, it);
+}
+
 void spreads_on_granted(struct spreads *spreads, const struct round *round,
                         const struct spread_lock *lock)
 {
-    uint16_t granted = nodes_with(round, VOTE_GRANTED);
+    uint16_t granted = round_with(round, VOTE_GRANTED);
     if (granted == all_nodes(spreads))
         return;
     struct spread record = record_of(spreads, round, lock);
@@ -451,16 +432,11 @@ void spreads_on_granted(struct spreads *spreads, const struct round *round,
     if (round->unasked != 0) {
         record.step = SPREAD_YOUNG;
         record.at_us = spreads_due_us(round, environment_now(spreads->env));
-        record.asked = 0;
-        for (int i = 0; i < round->total; i++)
-            if (round->votes[i].is_sent)
-                record.asked |= nodeset_of(i);
+        record.asked = round_sent(round);
         add_young(spreads, &record, lock);
         return;
     }
-    struct spread *it = spreads_make(spreads, &record, lock);
-    if (it != NULL)
-        put_in(spreads, it);
+    begin_resting(spreads, &record, lock);
 }
 
 /* All have it, for as long as any client was told. */
@@ -475,7 +451,7 @@ void spreads_on_stragglers(struct spreads *spreads, const struct round *round,
     struct spread *it = find_same(spreads, lock);
     if (it == NULL || it->start_us != round->start_us) /* released, extended */
         return;
-    it->has |= nodes_with(round, VOTE_GRANTED);
+    it->has |= round_with(round, VOTE_GRANTED);
     if (is_done(spreads, it))
         spreads_forget(spreads, it);
 }
@@ -506,7 +482,7 @@ static void renew(struct spreads *spreads, struct spread *it,
 void spreads_on_extended(struct spreads *spreads, const struct round *round,
                          const struct spread_lock *lock)
 {
-    uint16_t has = nodes_with(round, VOTE_EXTENDED);
+    uint16_t has = round_with(round, VOTE_EXTENDED);
     struct spread *it = find_same(spreads, lock);
     if (it == NULL && has == all_nodes(spreads))
         return;
@@ -516,9 +492,7 @@ void spreads_on_extended(struct spreads *spreads, const struct round *round,
         renew(spreads, it, &record);
         return;
     }
-    it = spreads_make(spreads, &record, lock);
-    if (it != NULL)
-        put_in(spreads, it);
+    begin_resting(spreads, &record, lock);
 }
 
 void spreads_hurry(struct spreads *spreads, struct span resource,
@@ -532,20 +506,15 @@ void spreads_hurry(struct spreads *spreads, struct span resource,
 
 /* ---- releases ----------------------------------------------------------- */
 
-/* A server that was stopped for so long that the fill would come too late asks
- * all nodes at once: others may have looked. */
-static bool is_unfilled(const struct spreads *spreads, const struct spread *it)
-{
-    return it->step == SPREAD_YOUNG &&
-           environment_now(spreads->env) < it->deadline_us;
-}
-
 void spreads_scope(struct spreads *spreads, struct span resource,
                    struct span token, struct release_scope *scope)
 {
     struct spread *it = NULL;
+    /* A server that was stopped for so long that the fill would come too late
+       asks all nodes at once: others may have looked. */
     while ((it = spreads_find(spreads, resource, token, it)) != NULL)
-        if (is_unfilled(spreads, it))
+        if (it->step == SPREAD_YOUNG &&
+            environment_now(spreads->env) < it->deadline_us)
             *scope = (struct release_scope){it->asked, it->deadline_us};
 }
 
@@ -672,10 +641,8 @@ static void end_look(struct spreads *spreads, struct spread *it, int64_t now_us)
     if (!is_first)
         it->tries++;
     it->at_us = next_us + (is_first ? 0 : pause_us(it));
-    if (!is_first && it->tries > TRIES_AT_ONCE) {
-        take_out(spreads, it);
-        put_in(spreads, it);
-    }
+    if (!is_first && it->tries > TRIES_AT_ONCE)
+        put_anew(spreads, it);
 }
 
 /* What is created now has all answers that may come. */
@@ -702,27 +669,23 @@ static void spreads_go_on(struct spreads *spreads, struct spread *it,
             end_look(spreads, it, now_us);
         return;
     }
-    if (lacking_voters(spreads, it) == 0) {
-        take_out(spreads, it);
-        put_in(spreads, it);
-    } else if (now_us >= it->at_us) {
+    if (lacking_voters(spreads, it) == 0)
+        put_anew(spreads, it);
+    else if (now_us >= it->at_us)
         spreads_look(spreads, it, now_us);
-    }
 }
 
 /* Those that rest because no lacking node votes, because they pause, or because
  * too many are looked for: a few at a time. */
 static void sweep(struct spreads *spreads, int64_t now_us)
 {
-    int left = spreads->waiting_count < SWEPT ? spreads->waiting_count : SWEPT;
-    for (; left > 0; left--) {
+    int count = spreads->waiting_count;
+    for (int left = count < SWEPT ? count : SWEPT; left > 0; left--) {
         struct spread *it = TAILQ_FIRST(&spreads->waiting);
-        if (now_us >= it->until_us) {
+        if (now_us >= it->until_us)
             spreads_expire(spreads, it);
-            continue;
-        }
-        take_out(spreads, it);
-        put_in(spreads, it);
+        else
+            put_anew(spreads, it);
     }
 }
 

@@ -45,7 +45,7 @@ static void ticket_on_settled(void *client)
 
 void tickets_init(struct tickets *tickets, struct operations *operations)
 {
-    const struct environment *env = operations->means.env;
+    const struct environment *env = operations->env;
     *tickets = (struct tickets){.env = env, .operations = operations};
     slots_init(&tickets->slots, sizeof(struct ticket), TICKETS_MAX);
     for (int i = 0; i < WAITING_KINDS; i++)

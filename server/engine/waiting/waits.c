@@ -288,7 +288,7 @@ static struct waiter *schedule_next(struct waits *waits)
 /* The nodes' clocks may have been unknown when it came. */
 static void look_date(struct waiter *it, int64_t now_us)
 {
-    const struct clocks *clocks = &it->waits->operations->means.nodes->clocks;
+    const struct clocks *clocks = &it->waits->operations->nodes->clocks;
     claim_date(&it->claim, clocks_median_at(clocks, it->ticket.since_us),
                clocks_apart_us(clocks, now_us));
 }
@@ -344,14 +344,16 @@ static int64_t own_number(const struct waiter *it,
                           const struct operation *operation)
 {
     const struct engine_result *result = &operation->result;
-    const struct round *round = &operation->attempt.round;
+    const struct round *round = &operation->round;
     if (it->is_shared) /* the lock of readers does not tell whose it is */
         return waiter_has_key(it, operation->request.key_hash)
                    ? round_reader_number(round)
                    : 0;
-    if (!result->has_holder)
-        return round_repeated_number(round, it->ticket.key_hash);
-    return waiter_has_key(it, result->key_hash) ? result->number : 0;
+    int64_t number;
+    if (result->has_holder)
+        return waiter_has_key(it, result->key_hash) ? result->number : 0;
+    (void)round_repeated(round, it->ticket.key_hash, &number);
+    return number;
 }
 
 /* It has its outcome: the claim changes. */
@@ -404,7 +406,6 @@ static void tell_of_loss(const struct waiter *tried, struct waiter *it,
 static void look_tell_of_loss(struct waiter *tried,
                               const struct operation *operation, int64_t now_us)
 {
-    const struct attempt *attempt = &operation->attempt;
     const struct engine_result *result = &operation->result;
     for (int i = 0; i < tried->count; i++) {
         struct place *place = TAILQ_FIRST(&tried->places[i].queue->places);
@@ -412,9 +413,9 @@ static void look_tell_of_loss(struct waiter *tried,
             tell_of_loss(tried, place->waiter, operation, now_us);
     }
     /* a lost repeat may have left keys on some nodes: its own lock */
-    if (attempt->is_repeat && !tried->is_shared &&
-        (!result->has_holder || result->number == attempt->replaces))
-        claim_know(&tried->claim, attempt->replaces, now_us + CLAIM_ANEW_US);
+    if (operation->is_repeat && !tried->is_shared &&
+        (!result->has_holder || result->number == operation->replaces))
+        claim_know(&tried->claim, operation->replaces, now_us + CLAIM_ANEW_US);
     else if (!result->has_holder &&
              (tried->claim.number != 0 || operation->request.only_repeats))
         claim_wait(&tried->claim, now_us);
@@ -607,9 +608,9 @@ static void waits_take_outcome(struct waiter *it)
         ticket_answer(&it->ticket, now_us);
     } else {
         it->ticket.operation = 0;
-        it->own = operation->attempt.own; /* for the next try */
-        it->has_nonce = operation->attempt.has_nonce;
-        memcpy(it->nonce, operation->attempt.nonce, sizeof it->nonce);
+        it->own = operation->own; /* for the next try */
+        it->has_nonce = operation->has_nonce;
+        memcpy(it->nonce, operation->nonce, sizeof it->nonce);
         take_loss(it, operation, now_us);
         operation_discard(operation);
     }
@@ -746,9 +747,8 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
     it->is_shared = asked->is_shared;
     it->ticket.result.resource = it->ticket.name;
     claim_init(&it->claim);
-    claim_date(
-        &it->claim, asked->asked_us,
-        clocks_apart_us(&waits->operations->means.nodes->clocks, now_us));
+    claim_date(&it->claim, asked->asked_us,
+               clocks_apart_us(&waits->operations->nodes->clocks, now_us));
     uint64_t handle = ticket_handle(&it->ticket);
     if (!ticket_is_refused(&it->ticket, waits_count(waits, it->ticket.name)))
         arrive(it, now_us);
@@ -821,7 +821,7 @@ bool waits_has_writer(const struct waits *waits, struct span resource,
 
 void waits_on_release(struct waits *waits, struct span resource)
 {
-    const struct nodes *nodes = waits->operations->means.nodes;
+    const struct nodes *nodes = waits->operations->nodes;
     int64_t now_us = environment_now(waits->env);
     struct waitqueue *queue;
     while ((queue = waitqueues_next(&waits->queues, &resource)) != NULL) {

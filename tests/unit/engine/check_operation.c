@@ -6,6 +6,7 @@
 #include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "letters.h"
 
 SUITE(operation, .set_up = play_begin, .tear_down = play_end);
 
@@ -50,11 +51,7 @@ TEST(story_01_every_round_has_a_token_of_its_own)
     engine_op op = play_acquire();
     char first[TOKEN_MAX + 1];
     strcpy(first, play_find(CALL_ACQUIRE, 0)->token);
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    play_answer(CALL_ACQUIRE, 1, VOTE_GRANTED);
-    play_answer_held(CALL_ACQUIRE, 2, PLAY_TOKEN_OF(1));
-    play_answer_held(CALL_ACQUIRE, 3, PLAY_TOKEN_OF(2));
-    play_answer_held(CALL_ACQUIRE, 4, PLAY_TOKEN_OF(3));
+    letters_answer(CALL_ACQUIRE, "ggABF");
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, first);
     play_await_round(10);
@@ -66,9 +63,7 @@ TEST(story_01_every_round_has_a_token_of_its_own)
 TEST(story_15_a_lost_round_is_released_where_it_may_have_granted)
 {
     (void)play_acquire();
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    play_answer_held(CALL_ACQUIRE, 1, "x");
-    play_answer_held(CALL_ACQUIRE, 2, "x");
+    letters_answer(CALL_ACQUIRE, "gFF");
     play_answer(CALL_ACQUIRE, 3, UNFIT(FAILED));
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     play_advance(50000);
@@ -97,18 +92,14 @@ TEST(held_by_one_value_tells_the_holder)
 TEST(held_by_others_values_is_told_at_once)
 {
     engine_op op = play_acquire();
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    play_answer_held(CALL_ACQUIRE, 1, "theirs, 1");
-    play_answer_held(CALL_ACQUIRE, 2, "theirs, 2");
+    letters_answer(CALL_ACQUIRE, "gFG");
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_answer_held(CALL_ACQUIRE, 3, "theirs, 3");
+    letters_answer(CALL_ACQUIRE, "...F");
     const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, OUTCOME_HELD);
     ck_assert(result->has_holder);
     ck_assert_int_eq(result->number, 0);
     ck_assert_uint_eq(result->owner.len, 0);
-    ck_assert_int_eq(result->remaining_ms, 5000);
-    ck_assert(play_find(CALL_RELEASE, 0) != NULL);
+    ck_assert_int_eq(result->remaining_ms, 1000);
 }
 
 TEST(stale_is_tried_again_at_once_with_a_higher_number)
@@ -137,33 +128,31 @@ TEST(split_votes_use_up_the_rounds_and_end_as_held)
     ck_assert_int_eq(play.answers, 1);
 }
 
-TEST(stale_rounds_used_up_end_without_quorum)
-{
-    engine_op op = play_acquire();
-    for (int round = 0; round < 4; round++)
-        play_answer_range(CALL_ACQUIRE, 0, 5, VOTE_STALE);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 20);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-}
+/* An acquire in vain: the outcome, and who may have set the key. */
+static const struct {
+    const char *votes; /* of each round */
+    int rounds;
+    enum outcome outcome;
+    int released;
+    int voting;
+} losses[] = {
+    {"ooo..", 1, OUTCOME_NO_QUORUM, 2, 2},
+    {"kkk..", 1, OUTCOME_KEY_REFUSED, 2, 5}, /* this key's matter, no node's */
+    {"gFGF.", 1, OUTCOME_HELD, 2, 5},
+    {"sssss", 4, OUTCOME_NO_QUORUM, 8, 5},
+};
 
-TEST(no_quorum_is_told_without_a_retry)
+TEST_EACH(a_lost_acquire_is_told_and_released, losses)
 {
     engine_op op = play_acquire();
-    play_answer_range(CALL_ACQUIRE, 0, 3, UNFIT(LOADING));
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 5);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* who did not answer */
-}
-
-/* It is this key's matter, and no node's. */
-TEST(a_refused_key_is_told_and_says_nothing_of_the_nodes)
-{
-    engine_op op = play_acquire();
-    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_KEY_REFUSED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_KEY_REFUSED);
-    ck_assert_int_eq(engine_voting(play.engine), 5);
-    ck_assert(play_find(CALL_RELEASE, 0) == NULL); /* nothing was set */
-    ck_assert(play_find(CALL_RELEASE, 4) != NULL);
+    for (int i = 0; i < losses[_i].rounds; i++) {
+        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+        letters_answer(CALL_ACQUIRE, losses[_i].votes);
+    }
+    ck_assert_int_eq(play_outcome(op), losses[_i].outcome);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 5 * losses[_i].rounds);
+    ck_assert_int_eq(play_count(CALL_RELEASE), losses[_i].released);
+    ck_assert_int_eq(engine_voting(play.engine), losses[_i].voting);
 }
 
 TEST(unsendable_nodes_are_known_before_the_call_returns)
@@ -300,23 +289,19 @@ TEST(an_extension_that_is_read_past_its_validity_is_none)
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
-TEST(held_too_long_is_refused_without_lengthening)
+/* And told to the holder only. */
+TEST_RANGE(held_too_long_is_refused_without_lengthening, 0, 2)
 {
     engine_op op = extend(PLAY_EPOCH_US + play.now_us - 71000000);
     for (int i = 0; i < 5; i++)
         ck_assert_int_eq(play_find(CALL_EXTEND, i)->call.ttl_ms, 0);
-    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
+    letters_answer(CALL_EXTEND, _i == 0 ? "eee" : "fff");
+    letters_answer(CALL_EXTEND, "...ff");
+    ck_assert_int_eq(play_outcome(op),
+                     _i == 0 ? OUTCOME_MAX_HOLD : OUTCOME_NOT_FOUND);
 
     (void)extend(PLAY_EPOCH_US + play.now_us - 69000000);
     ck_assert_int_eq(play_find(CALL_EXTEND, 0)->call.ttl_ms, 30000);
-}
-
-TEST(held_too_long_is_told_to_the_holder_only)
-{
-    engine_op op = extend(PLAY_EPOCH_US + play.now_us - 71000000);
-    play_answer_range(CALL_EXTEND, 0, 5, VOTE_FREE);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
 }
 
 /* ---- inspect ------------------------------------------------------------ */

@@ -10,6 +10,83 @@
 
 SUITE(permits, .set_up = play_begin, .tear_down = play_end);
 
+#define KEY "0123456789012345678901"
+
+/* ---- what follows what ----------------------------------------------------
+ */
+
+enum repeating { NO_KEY, HAS_KEY, ONLY_REPEATS };
+
+static engine_op ask_for(int limit, int permits, enum repeating repeating)
+{
+    return waiting_acquire((struct engine_acquire){
+        .resource = span_of("pool"),
+        .key_hash = span_of(repeating == NO_KEY ? "" : KEY),
+        .limit = limit,
+        .permits = permits,
+        .only_repeats = repeating == ONLY_REPEATS});
+}
+
+/*
+ * So many slots are taken from here when it asks for permits. Then, word by
+ * word: digits, it asks the nodes, and three of them tell this; ">1", it tries
+ * this slot; "held", others have it; "granted"; and what comes of it.
+ */
+static const struct {
+    int taken, limit, permits;
+    enum repeating repeating;
+    const char *story;
+    enum outcome outcome;
+} stories[] = {
+    /* each gets another slot at the first try, as the others are known */
+    {0, 1, 1, NO_KEY, ">0 granted", OUTCOME_GRANTED},
+    /* a survey is only a hint: the first that is there gets it */
+    {0, 3, 1, NO_KEY, ">* held 110 >2 held 111", OUTCOME_HELD},
+    /* its holder died, or released it through another server */
+    {2, 2, 1, NO_KEY, "10 >1 granted", OUTCOME_GRANTED},
+    /* all or none */
+    {1, 3, 3, NO_KEY, "100", OUTCOME_HELD},
+    /* others had a node, and one was slow: its own slot seemed lost */
+    {0, 4, 1, HAS_KEY, "0021 >2 held 0021 >2", OUTCOME_PENDING},
+    {0, 4, 1, ONLY_REPEATS, "0001", OUTCOME_HELD},
+    {0, 4, 1, ONLY_REPEATS, "0021 >2 held", OUTCOME_HELD},
+};
+
+static void play_word(struct span word, int *tries, int *surveys)
+{
+    if (span_is(word, "held")) {
+        pooling_hold();
+    } else if (span_is(word, "granted")) {
+        pooling_grant();
+    } else if (word.ptr[0] == '>') {
+        ++*tries;
+        if (word.ptr[1] != '*')
+            ck_assert_str_eq(pooling_tried(),
+                             textf("pool" NAMES_SLOT "%c", word.ptr[1]));
+    } else {
+        ++*surveys;
+        ck_assert_int_eq(pooling_surveys(), *surveys);
+        pooling_tell(3, textf("%.*s", (int)word.len, word.ptr));
+    }
+}
+
+TEST_EACH(tries_follow_surveys_until_there_is_no_free_slot, stories)
+{
+    int tries = stories[_i].taken, surveys = 0;
+    struct span rest = span_of(stories[_i].story);
+    for (int i = 0; i < stories[_i].taken; i++)
+        (void)pooling_win(stories[_i].limit);
+    engine_op op =
+        ask_for(stories[_i].limit, stories[_i].permits, stories[_i].repeating);
+    while (rest.len > 0) {
+        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+        play_word(span_take(&rest, ' '), &tries, &surveys);
+    }
+    ck_assert_int_eq(pooling_tries(), tries);
+    ck_assert_int_eq(pooling_surveys(), surveys);
+    ck_assert_int_eq(play_outcome(op), stories[_i].outcome);
+}
+
 /* ---- without waiting ---------------------------------------------------- */
 
 TEST(a_permit_is_a_lock_on_a_slot)
@@ -69,33 +146,6 @@ TEST(a_full_pool_is_refused_after_a_survey)
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_HELD], 1);
 }
 
-/* Its holder died, or released it through another server. */
-TEST(a_slot_that_a_survey_finds_free_is_tried)
-{
-    (void)pooling_win(2);
-    (void)pooling_win(2);
-    engine_op op = pooling_ask(2, 1, 0);
-    pooling_tell(3, "10");
-    ck_assert_int_eq(pooling_tries(), 3);
-    ck_assert_str_eq(pooling_tried(), SLOT(1));
-    pooling_grant();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-}
-
-/* A survey is only a hint: whoever is there first, gets it. */
-TEST(a_lost_try_is_followed_by_a_survey)
-{
-    engine_op op = pooling_ask(3, 1, 0);
-    pooling_hold();
-    ck_assert_int_eq(pooling_surveys(), 1);
-    pooling_tell(3, "110");
-    ck_assert_str_eq(pooling_tried(), SLOT(2));
-    pooling_hold();
-    ck_assert_int_eq(pooling_surveys(), 2);
-    pooling_tell(3, "111");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-}
-
 /* Of those after a survey it says nothing. */
 TEST(who_loses_most_first_tries_asks_first)
 {
@@ -115,49 +165,21 @@ TEST(who_loses_most_first_tries_asks_first)
     ck_assert_int_eq(pooling_surveys(), 1);
 }
 
-/* Three of five answers that disagree are not enough. */
-TEST(a_slot_that_is_free_on_a_majority_only_with_the_slow_nodes_is_found)
+/* Without answers, or without nodes. */
+TEST_RANGE(without_answers_there_is_no_quorum, 0, 2)
 {
+    (void)pooling_win(1);
+    if (_i == 1)
+        play_nodes_down(3);
     engine_op op = pooling_ask(1, 1, 0);
-    pooling_hold();
-    for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        ck_assert_int_eq(pooling_tries(), 1);
-        pooling_tell_from(i, i == 1 || i == 2 ? "1" : "0");
+    if (_i == 0) {
+        pooling_tell(2, "0");
+        play_advance(play_settings.node_timeout_us + 1000);
+        ck_assert_int_eq(play_result(op)->votes[4].vote, VOTE_UNANSWERED);
     }
-    ck_assert_int_eq(pooling_tries(), 2);
-}
-
-TEST(nobody_waits_for_a_silent_minority)
-{
-    (void)pooling_win(1);
-    engine_op op = pooling_ask(1, 1, 0);
-    pooling_tell(2, "1");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    pooling_tell_from(4, "1");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-}
-
-TEST(without_answers_there_is_no_quorum)
-{
-    (void)pooling_win(1);
-    engine_op op = pooling_ask(1, 1, 0);
-    pooling_tell(2, "0");
-    play_advance(play_settings.node_timeout_us + 1000);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(play_result(op)->votes[4].vote, VOTE_UNANSWERED);
+    ck_assert(span_is(play_result(op)->resource, "pool"));
     engine_close(play.engine, op);
-}
-
-TEST(without_nodes_there_is_no_quorum)
-{
-    (void)pooling_win(1);
-    play_nodes_down(3);
-    engine_op op = pooling_ask(1, 1, 0);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    engine_op other = pooling_ask(2, 1, 0);
-    ck_assert_int_eq(play_outcome(other), OUTCOME_NO_QUORUM);
-    ck_assert(span_is(play_result(other)->resource, "pool"));
 }
 
 TEST(a_key_that_an_acl_denies_is_told)
@@ -328,66 +350,27 @@ TEST(several_permits_are_one_lock_of_several_slots)
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
-TEST(all_permits_are_granted_or_none)
-{
-    (void)pooling_win(3);
-    engine_op op = pooling_ask(3, 3, 0);
-    ck_assert_int_eq(pooling_tries(), 1);
-    pooling_tell(3, "100");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-}
-
 /* ---- a repeat ----------------------------------------------------------- */
 
-#define KEY "0123456789012345678901"
-
-TEST(a_repeat_gets_the_slot_that_it_has)
+/* Also one that gets no other. */
+TEST_RANGE(a_repeat_gets_the_slot_that_it_has, HAS_KEY, ONLY_REPEATS + 1)
 {
-    engine_op op = pooling_ask_with_key(4, 1, KEY);
+    engine_op op = ask_for(4, 1, (enum repeating)_i);
     ck_assert_int_eq(pooling_tries(), 0);
     ck_assert(span_is(play_find(CALL_SLOTS, 0)->call.key_hash, KEY));
     pooling_tell(3, "0021");
     ck_assert_str_eq(pooling_tried(), SLOT(2));
-    static const char value[] = PLAY_TOKEN "+" KEY;
-    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, value);
+    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN "+" KEY);
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(play_result(op)->is_repeat);
     ck_assert(span_is(play_result(op)->resource, SLOT(2)));
 }
 
-/* A second slot would be lost until its TTL ends. */
-TEST(a_repeat_gets_the_slot_that_most_nodes_know)
-{
-    engine_op op = pooling_ask_with_key(4, 1, KEY);
-    pooling_tell(2, "0020");
-    for (int i = 2; i < PLAY_NODES; i++) { /* one was away */
-        ck_assert_int_eq(pooling_tries(), 0);
-        pooling_tell_from(i, i == 2 ? "2000" : i == 3 ? "0000" : "0020");
-    }
-    ck_assert_str_eq(pooling_tried(), SLOT(2));
-    ck_assert(!engine_abandon(play.engine, op));
-}
-
-/* Another one had a node, and one was slow: its own slot seemed lost. */
-TEST(a_repeat_that_loses_its_slot_looks_again)
-{
-    engine_op op = pooling_ask_with_key(4, 1, KEY);
-    pooling_tell(3, "0021");
-    pooling_hold();
-    ck_assert_int_eq(pooling_tries(), 1);
-    ck_assert_int_eq(pooling_surveys(), 2);
-    ck_assert(span_is(play_find(CALL_SLOTS, 0)->call.key_hash, KEY));
-    pooling_tell(3, "0021");
-    ck_assert_int_eq(pooling_tries(), 2);
-    ck_assert_str_eq(pooling_tried(), SLOT(2));
-    ck_assert(!engine_abandon(play.engine, op));
-}
-
 /* What few nodes have, after a loss, is left from a lost try. */
 TEST(a_repeat_tries_a_leftover_once)
 {
-    engine_op op = pooling_ask_with_key(4, 1, KEY);
+    engine_op op = ask_for(4, 1, HAS_KEY);
     pooling_tell(PLAY_NODES, "1121");
     pooling_hold();
     pooling_tell(2, "1120");
@@ -403,52 +386,20 @@ TEST(a_repeat_tries_a_leftover_once)
 /* So that two at the same moment meet, and one of them repeats. */
 TEST(the_same_key_tries_the_same_slot)
 {
-    engine_op op = pooling_ask_with_key(100, 1, KEY);
+    engine_op op = ask_for(100, 1, HAS_KEY);
     pooling_tell(3, repeated('0', 100));
     const char *first = textf("%s", pooling_tried());
     ck_assert_int_eq(pooling_tries(), 1);
     ck_assert(!engine_abandon(play.engine, op));
-    (void)pooling_ask_with_key(100, 1, KEY);
+    (void)ask_for(100, 1, HAS_KEY);
     pooling_tell(3, repeated('0', 100));
     ck_assert_int_eq(pooling_tries(), 2);
     ck_assert_str_eq(pooling_tried(), first);
 }
 
-static engine_op only_repeat(void)
-{
-    return waiting_acquire((struct engine_acquire){.resource = span_of("pool"),
-                                                   .key_hash = span_of(KEY),
-                                                   .limit = 4,
-                                                   .permits = 1,
-                                                   .only_repeats = true});
-}
-
-TEST(one_that_may_only_repeat_gets_the_slot_that_it_has)
-{
-    engine_op op = only_repeat();
-    pooling_tell(3, "0021");
-    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN "+" KEY);
-    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(span_is(play_result(op)->resource, SLOT(2)));
-}
-
-TEST(one_that_may_only_repeat_takes_no_other_slot)
-{
-    engine_op op = only_repeat();
-    pooling_tell(3, "0001");
-    ck_assert_int_eq(pooling_tries(), 0);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    op = only_repeat();
-    pooling_tell(3, "0021");
-    pooling_hold(); /* by another one, meanwhile */
-    ck_assert_int_eq(pooling_tries(), 1);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-}
-
 TEST(what_it_would_repeat_has_just_expired)
 {
-    engine_op op = only_repeat();
+    engine_op op = ask_for(4, 1, ONLY_REPEATS);
     pooling_tell(3, "0021");
     pooling_grant();
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
@@ -464,7 +415,7 @@ TEST(what_it_would_repeat_has_just_expired)
 /* What two nodes have is no permit that counts. */
 TEST(one_that_may_only_repeat_gets_nothing_that_few_nodes_have)
 {
-    engine_op op = only_repeat();
+    engine_op op = ask_for(4, 1, ONLY_REPEATS);
     pooling_tell(2, "0021");
     for (int i = 2; i < PLAY_NODES; i++) {
         ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
@@ -510,22 +461,17 @@ TEST(without_memory_nothing_is_begun)
 
 /* ---- the end ------------------------------------------------------------ */
 
-TEST(a_client_that_left_gives_its_slot_back)
+/* While it is tried, or when it is granted. */
+TEST_RANGE(a_client_that_left_gives_its_slot_back, 0, 2)
 {
     engine_op op = pooling_ask(1, 1, 0);
-    ck_assert(!engine_abandon(play.engine, op));
+    if (_i == 1)
+        pooling_grant();
+    ck_assert(engine_abandon(play.engine, op) == (_i == 1));
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
-    pooling_grant();
-    const char *name = pooling_win(1);
-    ck_assert_str_eq(name, SLOT(0));
-}
-
-TEST(a_grant_without_a_client_is_released)
-{
-    engine_op op = pooling_ask(1, 1, 0);
-    pooling_grant();
-    ck_assert(engine_abandon(play.engine, op));
-    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    if (_i == 0)
+        pooling_grant();
+    ck_assert_str_eq(pooling_win(1), SLOT(0));
 }
 
 TEST(a_grant_that_is_taken_too_late_is_none)
@@ -542,7 +488,7 @@ TEST(a_grant_that_is_taken_too_late_is_none)
 TEST(story_63_a_survey_outlives_the_last_that_asked)
 {
     for (int i = 0; i < 3; i++) {
-        engine_op op = pooling_ask_with_key(3, 1, KEY);
+        engine_op op = ask_for(3, 1, HAS_KEY);
         ck_assert(!engine_abandon(play.engine, op));
         pooling_tell(3, "110");
         /* it is told to the next, too */
@@ -555,7 +501,7 @@ TEST(story_63_a_survey_outlives_the_last_that_asked)
  * there when a client waits for it: the next idle pool joins the wrong list. */
 TEST(story_63_a_pool_that_is_used_again_is_not_idle)
 {
-    ck_assert(!engine_abandon(play.engine, pooling_ask_with_key(3, 1, KEY)));
+    ck_assert(!engine_abandon(play.engine, ask_for(3, 1, HAS_KEY)));
     pooling_tell(3, "110");
     engine_op op = pooling_ask(3, 1, POOLING_WAIT_MS);
     engine_op other = waiting_acquire((struct engine_acquire){

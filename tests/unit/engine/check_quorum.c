@@ -9,6 +9,7 @@
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 #include "../starve.h"
+#include "letters.h"
 
 enum {
     QUICK_US = 500,
@@ -102,19 +103,19 @@ TEST(an_acquire_asks_a_quorum)
     expect_metrics(0, 0, 0);
 }
 
-TEST(it_asks_nodes_that_vote)
-{
-    play_node_down(1);
-    (void)play_acquire();
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "023");
-}
+/* Which of its nodes are away, a bit each, and which ones it asks. */
+static const struct {
+    int away;
+    const char *asked;
+} votings[] = {{0x02, "023"}, {0x03, "234"}};
 
-TEST(it_asks_all_if_only_a_quorum_votes)
+TEST_EACH(it_asks_nodes_that_vote, votings)
 {
-    play_node_down(0);
-    play_node_down(1);
+    for (int i = 0; i < PLAY_NODES; i++)
+        if ((votings[_i].away >> i & 1) != 0)
+            play_node_down(i);
     (void)play_acquire();
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "234");
+    ck_assert_str_eq(asked(CALL_ACQUIRE), votings[_i].asked);
 }
 
 TEST(a_node_that_owes_an_answer_is_asked_last)
@@ -183,41 +184,35 @@ TEST(nodes_that_are_too_far_to_wait_for_a_slow_one_are_all_asked)
 
 /* ---- rounds that widen -------------------------------------------------- */
 
-TEST(a_round_that_gets_no_answer_asks_the_others_at_once)
+static const char no_answers[] = {'l', 'u', 'k'};
+
+TEST_EACH(a_round_that_gets_no_answer_asks_the_others_at_once, no_answers)
 {
     engine_op op = play_acquire();
-    play_answer(CALL_ACQUIRE, 1, VOTE_LATE);
+    const char votes[] = {'.', no_answers[_i], '\0'};
+    letters_answer(CALL_ACQUIRE, votes);
     ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
     expect_metrics(0, 1, 0);
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    play_answer_range(CALL_ACQUIRE, 3, 5, VOTE_GRANTED);
+    letters_answer(CALL_ACQUIRE, "g..gg");
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-}
-
-TEST(so_does_one_whose_connection_breaks)
-{
-    (void)play_acquire();
-    play_answer(CALL_ACQUIRE, 2, VOTE_DISCONNECTED);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
 }
 
 TEST(a_round_that_is_open_when_all_have_answered_asks_the_others)
 {
     engine_op op = play_acquire();
-    play_answer_held(CALL_ACQUIRE, 0, "x");
-    play_answer(CALL_ACQUIRE, 1, VOTE_GRANTED);
+    letters_answer(CALL_ACQUIRE, "Ag");
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
-    play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED);
+    letters_answer(CALL_ACQUIRE, "..g");
     ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
     expect_metrics(1, 0, 0);
-    play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED);
+    letters_answer(CALL_ACQUIRE, "...g");
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
 TEST(a_lock_that_a_quorum_holds_needs_no_others)
 {
     engine_op op = play_acquire();
-    play_hold_range(CALL_ACQUIRE, 0, 3, PLAY_TOKEN);
+    letters_answer(CALL_ACQUIRE, "AAA");
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
 }
@@ -246,11 +241,12 @@ TEST(a_slow_round_asks_the_others)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 5); /* nothing to fill */
 }
 
-TEST(a_lost_round_is_released_where_it_asked)
+/* While it is asked for, and when it is granted. */
+TEST_RANGE(what_nobody_took_is_released_where_it_asked, 1, 4)
 {
     engine_op op = play_acquire();
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    engine_abandon(play.engine, op);
+    play_answer_range(CALL_ACQUIRE, 0, _i, VOTE_GRANTED);
+    ck_assert(engine_abandon(play.engine, op) == (_i == 3));
     ck_assert_str_eq(asked(CALL_RELEASE), "012");
     play_advance(10 * TICK_US);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
@@ -319,14 +315,6 @@ TEST(a_fill_does_not_wait_for_earlier_grants)
     ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
 }
 
-TEST(a_grant_that_nobody_took_is_not_filled)
-{
-    engine_op op = play_win();
-    engine_abandon(play.engine, op);
-    play_advance(10 * TICK_US);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
-}
-
 TEST(an_extend_finds_the_lock_on_all_nodes)
 {
     struct span token = grant();
@@ -361,20 +349,15 @@ TEST(a_lock_that_is_repeated_is_not_filled)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 6);
 }
 
-TEST(without_memory_a_fill_is_sent_at_once)
+TEST_RANGE(without_memory_or_by_a_server_that_stops_a_fill_is_sent_at_once, 0,
+           2)
 {
     engine_op op = play_win();
-    starve.left = 1;
-    starve.is_on = true;
+    starve = (struct starve){.is_on = _i == 0, .left = 1};
     engine_close(play.engine, op);
     starve.is_on = false;
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
-}
-
-TEST(a_server_that_stops_fills_at_once)
-{
-    (void)grant();
-    engine_stop(play.engine);
+    if (_i == 1)
+        engine_stop(play.engine);
     ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
 }
 
@@ -417,24 +400,15 @@ TEST(a_fill_is_not_sent_after_the_release)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
 }
 
-/* The extend of another server may have found it missing on the others. */
-TEST(a_release_that_found_too_little_asks_all_later)
-{
-    (void)play_release(grant());
-    play_answer_range(CALL_RELEASE, 0, 2, VOTE_DELETED);
-    play_answer(CALL_RELEASE, 2, VOTE_FREE);
-    play_advance(10 * TICK_US);
-    ck_assert_str_eq(asked(CALL_RELEASE), "01201234");
-}
-
-/* By then it may have looked: what counts is the time since the grant. */
-TEST(so_does_one_that_was_not_in_time)
+/* The extend of another server may have found it missing on the others, or, if
+ * the answers come late, may have looked by then: since the grant. */
+TEST_RANGE(a_release_that_found_too_little_in_time_asks_all_later, 0, 2)
 {
     struct span token = grant();
-    play_advance(FILL_US - 1000);
+    play_advance(_i == 0 ? 0 : FILL_US - 1000);
     (void)play_release(token);
-    play_advance(50000 - FILL_US + 2000);
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    play_advance(_i == 0 ? 0 : 50000 - FILL_US + 2000);
+    letters_answer(CALL_RELEASE, _i == 0 ? "ddf" : "ddd");
     play_advance(10 * TICK_US);
     ck_assert_str_eq(asked(CALL_RELEASE), "01201234");
 }

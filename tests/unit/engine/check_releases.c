@@ -4,26 +4,19 @@
 #include "../../../server/engine/rounds/releases.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "letters.h"
 
 SUITE(releases, .set_up = play_begin, .tear_down = play_end);
 
-TEST(story_19_an_abandoned_grant_is_released)
-{
-    engine_op op = play_win();
-    engine_abandon(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
-}
-
-TEST(abandoned_in_the_middle_of_a_round)
+/* In the middle of a round, or when it is granted. */
+TEST_RANGE(story_19_an_abandoned_grant_is_released, 1, 4)
 {
     engine_op op = play_acquire();
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    play_answer_held(CALL_ACQUIRE, 1, "x");
-    engine_abandon(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 4);
-    play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED); /* finds nobody */
-    ck_assert_int_eq(play.answers, 0);
+    letters_answer(CALL_ACQUIRE, _i == 1 ? "gA" : _i == 2 ? "gg" : "ggg");
+    ck_assert(engine_abandon(play.engine, op) == (_i == 3));
+    ck_assert_int_eq(play_count(CALL_RELEASE), _i == 1 ? 4 : 5);
+    letters_answer(CALL_ACQUIRE, "...g"); /* finds nobody */
+    ck_assert_int_eq(play.answers, _i == 3);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
 
@@ -65,24 +58,18 @@ static void be_without_node_4_for_long(void)
         play_confirm(i);
 }
 
-TEST(a_node_that_is_away_for_long_puts_no_release_off)
+/* Whether a grant is undone, or a client asks for it. */
+TEST_RANGE(a_node_that_is_away_for_long_puts_no_release_off, 0, 2)
 {
     be_without_node_4_for_long();
-    engine_op op = play_win();
+    engine_op op = _i == 0 ? play_win() : 0;
     play_node_down(3); /* it may have set the key */
-    engine_abandon(play.engine, op);
+    if (_i == 0)
+        engine_abandon(play.engine, op);
+    else
+        (void)play_release(span_of(PLAY_TOKEN));
     ck_assert(play_find(CALL_RELEASE, 3) == NULL);
-    play_node_connect(3);
-    play_advance(100000 + 200000);
-    ck_assert(play_find(CALL_RELEASE, 3) != NULL);
-}
-
-TEST(nor_one_that_a_client_asked_for)
-{
-    be_without_node_4_for_long();
-    play_node_down(3);
-    (void)play_release(span_of(PLAY_TOKEN));
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    letters_answer(CALL_RELEASE, "ddd");
     play_node_connect(3);
     play_advance(100000 + 200000);
     ck_assert(play_find(CALL_RELEASE, 3) != NULL);
@@ -163,59 +150,44 @@ static void answer_all(int ballot)
     play_answer_range(CALL_RELEASE, 0, PLAY_NODES, ballot);
 }
 
-TEST(a_release_that_deleted_the_key_everywhere_is_done)
-{
-    (void)release();
-    answer_all(VOTE_DELETED);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
-    play_advance(2000000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-}
+/*
+ * What the nodes answer to a release, a letter each, at once; how many are
+ * asked once more, when no acquire and no repair can come any longer; and what
+ * they answer then.
+ */
+static const struct {
+    const char *first;
+    int again;
+    const char *second;
+} askings[] = {
+    {"ddddd", 0, ""},
+    /* its acquire may still be coming there, or a repair */
+    {"ddddf", 1, "....d"},
+    {"ddddq", 1, "....f"},
+    {"ddddA", 1, "....f"},
+    /* without a majority that deleted it, a repair may count on two nodes that
+       get the key later, and on one that had it */
+    {"ddfff", 5, "fffff"},
+};
 
-/* Its acquire may still be coming there, or a repair. */
-TEST_RANGE(a_node_that_missed_the_key_is_asked_once_more, 0, 3)
+TEST_EACH(nodes_that_may_get_the_key_later_are_asked_once_more, askings)
 {
+    bool is_open = askings[_i].again > 0;
     engine_op op = release();
-    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
-    if (_i == 0)
-        play_answer(CALL_RELEASE, 4, VOTE_FREE);
-    else if (_i == 1)
-        play_answer(CALL_RELEASE, 4, VOTE_NOT_ADMITTED);
-    else
-        play_answer_held(CALL_RELEASE, 4, "x");
+    letters_answer(CALL_RELEASE, askings[_i].first);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    ck_assert_uint_eq(play.metrics.releases_pending, 1);
-    ck_assert(engine_is_releasing(play.engine));
+    ck_assert_uint_eq(play.metrics.releases_pending, is_open);
+    ck_assert(engine_is_releasing(play.engine) == is_open);
     play_advance(50000 - 1); /* so long may its acquire or a repair take */
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     play_advance(400000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 6);
-    ck_assert(engine_is_releasing(play.engine));
-    play_answer(CALL_RELEASE, 4, _i == 0 ? VOTE_DELETED : VOTE_FREE);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5 + askings[_i].again);
+    ck_assert(engine_is_releasing(play.engine) == is_open);
+    letters_answer(CALL_RELEASE, askings[_i].second);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
     ck_assert(!engine_is_releasing(play.engine));
     play_advance(2000000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 6);
-}
-
-/* A repair may count on two nodes that get the key later, and on one that had
- * it. */
-static void miss_on_three(void)
-{
-    play_answer_range(CALL_RELEASE, 0, 2, VOTE_DELETED);
-    play_answer_range(CALL_RELEASE, 2, 5, VOTE_FREE);
-}
-
-TEST(without_a_majority_that_deleted_the_key_all_are_asked_again)
-{
-    (void)release();
-    miss_on_three();
-    play_advance(400000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
-    answer_all(VOTE_FREE);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
-    play_advance(2000000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5 + askings[_i].again);
 }
 
 /* What counts is when the node looked, not when its reply came. */
@@ -292,7 +264,7 @@ TEST(all_are_asked_again_a_node_timeout_after_the_last_answer)
 TEST(what_is_found_then_is_looked_for_once_more)
 {
     (void)release();
-    miss_on_three();
+    letters_answer(CALL_RELEASE, "ddfff");
     play_advance(250000);
     play_answer_range(CALL_RELEASE, 0, 4, VOTE_FREE);
     play_answer(CALL_RELEASE, 4, VOTE_DELETED);

@@ -5,6 +5,7 @@
 #include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "letters.h"
 
 #define OWN PLAY_OWN(7) ".me"
 #define OTHER_KEY PLAY_TOKEN_OF(7) "+0123456789abcdefghij-A"
@@ -110,24 +111,16 @@ TEST_EACH(a_lock_with_another_key_is_held, others)
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
 }
 
-TEST(without_a_key_nothing_is_repeated)
-{
-    engine_op op = play_acquire();
-    play_hold_range(CALL_ACQUIRE, 0, 5, OWN);
-    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-}
-
-/* Of two that are under way together one has the lock. */
-TEST(a_lock_that_was_granted_after_the_question_is_not_repeated)
+/* Of two that are under way together one has the lock; and without a key. */
+TEST_RANGE(a_lock_that_was_granted_after_the_question_is_not_repeated, 0, 2)
 {
     static char value[TOKEN_MAX + 1];
     unsigned char random[TOKEN_RANDOM_BYTES] = {0};
     const struct token_parts parts = {.number = PLAY_EPOCH_US + play.now_us,
                                       .key_hash = span_of(PLAY_KEY)};
     value[token_make(value, random, &parts)] = '\0';
-    engine_op op = ask();
-    play_hold_range(CALL_ACQUIRE, 0, 5, value);
+    engine_op op = _i == 0 ? ask() : play_acquire();
+    play_hold_range(CALL_ACQUIRE, 0, 5, _i == 0 ? value : OWN);
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
 }
@@ -142,60 +135,41 @@ static engine_op begin_repeat(void)
     return op;
 }
 
-TEST(a_lost_repeat_is_held_and_not_undone)
+/* Lost, split, abandoned with its grant or before, or read too late. */
+static const struct {
+    const char *answers; /* of the first nodes */
+    int held;            /* those from there to here are held as before */
+    bool is_left;
+    int64_t late_us;
+    enum outcome outcome;
+} fails[] = {
+    {"gg", 5, false, 0, OUTCOME_HELD},
+    {"ggF", 5, false, 0, OUTCOME_HELD},
+    {"ggg", 0, true, 0, OUTCOME_GRANTED},
+    {"", 0, true, 0, OUTCOME_PENDING},
+    {"ggg", 0, false, 30000000, OUTCOME_VALIDITY_EXHAUSTED},
+};
+
+TEST_EACH(a_repeat_that_fails_is_not_undone, fails)
 {
     engine_op op = begin_repeat();
     int releases = play_count(CALL_RELEASE);
-    play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
-    play_hold_range(CALL_REPEAT, 2, 5, OWN);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    engine_close(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), releases);
-}
-
-TEST(a_split_repeat_is_not_tried_again)
-{
-    engine_op op = begin_repeat();
-    play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
-    play_hold_range(CALL_REPEAT, 2, 4, OWN);
-    play_answer_held(CALL_REPEAT, 4, PLAY_TOKEN_OF(7));
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    letters_answer(CALL_REPEAT, fails[_i].answers);
+    play_hold_range(CALL_REPEAT, (int)strlen(fails[_i].answers), fails[_i].held,
+                    OWN);
+    play.now_us += fails[_i].late_us;
+    if (fails[_i].is_left) {
+        ck_assert(engine_abandon(play.engine, op) ==
+                  (fails[_i].outcome == OUTCOME_GRANTED));
+    } else {
+        ck_assert_int_eq(play_outcome(op), (int)fails[_i].outcome);
+        engine_close(play.engine, op);
+    }
     ck_assert_int_eq(play_count(CALL_REPEAT), 5);
-}
-
-TEST(a_repeat_that_is_abandoned_is_not_undone)
-{
-    engine_op op = begin_repeat();
-    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    int releases = play_count(CALL_RELEASE);
-    ck_assert(engine_abandon(play.engine, op));
-    ck_assert_int_eq(play_count(CALL_RELEASE), releases);
-}
-
-TEST(a_repeat_that_is_abandoned_under_way_is_not_undone)
-{
-    engine_op op = begin_repeat();
-    int releases = play_count(CALL_RELEASE);
-    ck_assert(!engine_abandon(play.engine, op));
-    ck_assert_int_eq(play_count(CALL_RELEASE), releases);
-}
-
-TEST(a_repeat_without_validity_is_not_undone)
-{
-    engine_op op = begin_repeat();
-    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    int releases = play_count(CALL_RELEASE);
-    play.now_us += 30000000;
-    ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), releases);
 }
 
 /* ---- what is undone: what took the place of nothing --------------------- */
-
-static void answer_was_free(int node)
-{
-    PLAY_REPLY(CALL_REPEAT, node, .vote = VOTE_GRANTED, .was_free = true);
-}
 
 static char repeated[TOKEN_MAX + 1];
 
@@ -223,7 +197,7 @@ TEST(a_lost_repeat_is_undone_where_it_replaced_nothing)
 {
     engine_op op = begin_repeat_on_three();
     play_answer(CALL_REPEAT, 0, VOTE_GRANTED);
-    answer_was_free(3);
+    letters_answer(CALL_REPEAT, "...w");
     play_hold_range(CALL_REPEAT, 1, 3, OWN);
     ck_assert_uint_eq(undone(), 0);
     play_answer_held(CALL_REPEAT, 4, OWN);
@@ -237,7 +211,7 @@ TEST(a_lost_repeat_is_undone_where_it_replaced_nothing)
 TEST_RANGE(so_it_is_when_the_last_votes_are_known, 0, 3)
 {
     engine_op op = begin_repeat_on_three();
-    answer_was_free(3);
+    letters_answer(CALL_REPEAT, "...w");
     if (_i == 2) {
         ck_assert(!engine_abandon(play.engine, op));
         ck_assert_uint_eq(undone(), 1u << 3);
@@ -251,7 +225,7 @@ TEST_RANGE(so_it_is_when_the_last_votes_are_known, 0, 3)
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
     if (_i == 1)
         play_advance(50000); /* too late for the last one */
-    answer_was_free(4);
+    letters_answer(CALL_REPEAT, "....w");
     ck_assert_uint_eq(undone(), _i == 1 ? 1u << 3 : 3u << 3);
     ck_assert_int_eq(play.answers, _i == 2 ? 0 : 1);
 }
@@ -260,10 +234,10 @@ TEST(so_it_is_if_its_grant_comes_to_nothing)
 {
     engine_op op = begin_repeat_on_three();
     play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
-    answer_was_free(3);
+    letters_answer(CALL_REPEAT, "...w");
     ck_assert(engine_abandon(play.engine, op));
     ck_assert_uint_eq(undone(), 1u << 3);
-    answer_was_free(4);
+    letters_answer(CALL_REPEAT, "....w");
     play_answer(CALL_REPEAT, 2, VOTE_GRANTED);
     ck_assert_uint_eq(undone(), 3u << 3);
 }
@@ -271,8 +245,7 @@ TEST(so_it_is_if_its_grant_comes_to_nothing)
 TEST(a_repeat_that_is_granted_is_not_undone)
 {
     engine_op op = begin_repeat_on_three();
-    for (int i = 0; i < 3; i++)
-        answer_was_free(i);
+    letters_answer(CALL_REPEAT, "www");
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert_int_gt(play_result(op)->validity_ms, 0);
     engine_close(play.engine, op);
@@ -285,7 +258,7 @@ TEST(a_repeat_that_is_tried_again_is_undone_before)
 {
     (void)begin_repeat_on_three();
     int64_t number = play_find(CALL_REPEAT, 0)->call.number;
-    answer_was_free(3);
+    letters_answer(CALL_REPEAT, "...w");
     for (int i = 0; i < 3; i++)
         PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_STALE,
                    .highest = number + 1000);

@@ -130,27 +130,6 @@ TEST(silence_after_a_split_is_no_holder)
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
 
-TEST(a_minority_that_refuses_spoils_no_other_round)
-{
-    engine_op op = play_acquire();
-    play_answer(CALL_ACQUIRE, 0, UNFIT(LOADING));
-    play_answer(CALL_ACQUIRE, 1, UNFIT(LOADING));
-    play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED);
-    play_advance(TIMEOUT_US);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
-}
-
-TEST(nodes_that_are_known_to_be_silent_are_not_waited_for)
-{
-    for (int i = 0; i < 3; i++) {
-        play.is_up[i] = false;
-        engine_on_node_down(play.engine, i, STATE_SILENT, "no reply");
-    }
-    engine_op op = play_acquire();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-}
-
 /* Nothing would be left of a lock that is granted later. */
 TEST(a_round_lasts_no_longer_than_the_ttl)
 {

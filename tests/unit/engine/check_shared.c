@@ -7,6 +7,7 @@
 
 #include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
+#include "letters.h"
 #include "waiting.h"
 
 enum { FILL_US = 100000 };
@@ -171,30 +172,19 @@ TEST(with_a_key_each_attempt_may_replace_an_earlier_lock)
     ck_assert(sent != NULL);
     ck_assert_int_gt(sent->call.seen, 0);
     ck_assert_int_lt(sent->call.seen, sent->call.number);
-    for (int i = 0; i < 3; i++)
-        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = true);
+    letters_answer(CALL_REPEAT, "www");
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(!play_result(op)->is_repeat);
 }
 
-TEST(it_is_a_repeat_if_one_was_replaced)
+/* By the attempt that wins, or by one that was lost before. */
+TEST_RANGE(it_is_a_repeat_if_one_was_replaced, 0, 2)
 {
     engine_op op = ask_again();
-    for (int i = 0; i < 3; i++)
-        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = i > 0);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(play_result(op)->is_repeat);
-}
-
-TEST(so_it_is_if_a_lost_attempt_replaced_one)
-{
-    engine_op op = ask_again();
-    PLAY_REPLY(CALL_REPEAT, 0, .vote = VOTE_GRANTED);
-    for (int i = 1; i < 4; i++)
-        play_answer(CALL_REPEAT, i, VOTE_LATE);
+    if (_i == 1)
+        letters_answer(CALL_REPEAT, "glll");
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    for (int i = 0; i < 3; i++)
-        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = true);
+    letters_answer(CALL_REPEAT, _i == 0 ? "gww" : "www");
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(play_result(op)->is_repeat);
 }

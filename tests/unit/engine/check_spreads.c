@@ -8,6 +8,7 @@
 #include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "letters.h"
 
 enum {
     TIMEOUT_US = 50000,
@@ -16,31 +17,10 @@ enum {
     TTL_MS = 30000
 };
 
-static void answer_missing(int node)
-{
-    PLAY_REPLY(CALL_EXTEND, node, .vote = VOTE_FREE, .highest = 1);
-}
-
-static void answer_readers(int node)
-{
-    PLAY_REPLY(CALL_EXTEND, node, .vote = VOTE_HELD, .holders = 1);
-}
-
-/* The first three have it; node 3 lacks it, and node 4 unless it has it. */
-static void answer_look(bool has_last)
-{
-    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
-    answer_missing(3);
-    if (has_last)
-        play_answer(CALL_EXTEND, 4, VOTE_EXTENDED);
-    else
-        answer_missing(4);
-}
-
 static void extend_for(int64_t ttl_ms)
 {
     engine_op op = play_extend(play_token(PLAY_EPOCH_US), ttl_ms);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
     engine_close(play.engine, op);
 }
@@ -55,6 +35,13 @@ static void await(int extends, int64_t least_us)
     }
     ck_assert_int_eq(play_count(CALL_EXTEND), extends);
     ck_assert_int_ge(play.now_us - start_us, least_us);
+}
+
+/* The same, and what the nodes answer to the last ones. */
+static void look_at(int extends, const char *answers)
+{
+    await(extends, 0);
+    letters_answer(CALL_EXTEND, answers);
 }
 
 static void expect_nothing_for(int64_t us)
@@ -75,9 +62,18 @@ static void expect_no_creation(void)
 /* Until so many extends were sent in all: the last ones lengthen it. */
 static void expect_end(int extends)
 {
-    await(extends, 0);
-    play_answer_range(CALL_EXTEND, 0, PLAY_NODES, VOTE_EXTENDED);
+    look_at(extends, "eeeee");
     expect_nothing_for(20 * TICK_US);
+}
+
+/* By the first so many of all that were asked; the others answer so. */
+static void grant(int first, enum vote rest)
+{
+    engine_op op = play_acquire();
+    play_answer_range(CALL_ACQUIRE, 0, first, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    engine_close(play.engine, op);
+    play_answer_range(CALL_ACQUIRE, first, 5, (int)rest);
 }
 
 SUITE(spreads, .set_up = play_begin, .tear_down = play_end);
@@ -89,7 +85,7 @@ TEST(story_50_a_lock_gets_where_two_looks_find_it_missing)
     await(10, WAIT_US); /* no acquire comes after it */
     const struct call *look = &play_find(CALL_EXTEND, 1)->call;
     ck_assert_int_eq(look->ttl_ms, TTL_MS - (play.now_us - start_us) / 1000);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     ck_assert_int_eq(play_count(CALL_REPAIR), 0);
     await(15, WAIT_US); /* what deletes it has done so by then */
     play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
@@ -109,9 +105,8 @@ TEST(story_50_a_lock_gets_where_two_looks_find_it_missing)
     ck_assert_int_eq(repair->call.window_us, FENCE_WINDOW_US);
     ck_assert_str_eq(repair->token, play.sent[0].token);
 
-    answer_missing(3);
-    answer_missing(4);
-    play_answer_range(CALL_REPAIR, 3, 5, VOTE_GRANTED);
+    letters_answer(CALL_EXTEND, "...ff");
+    letters_answer(CALL_REPAIR, "...gg");
     expect_end(20);
     ck_assert_int_eq(play.answers, 1);
     ck_assert_uint_eq(play.metrics.locks_thin, 0);
@@ -121,12 +116,10 @@ TEST(story_50_a_lock_gets_where_two_looks_find_it_missing)
 TEST(extends_in_between_do_not_begin_anew)
 {
     extend_for(TTL_MS);
-    await(10, 0);
-    answer_look(false);
+    look_at(10, "eeeff");
     play_advance(TIMEOUT_US / 2);
     extend_for(TTL_MS);
-    await(20, 0);
-    answer_look(false);
+    look_at(20, "eeeff");
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
 }
 
@@ -150,28 +143,39 @@ TEST(a_longer_extend_counts)
     ck_assert_int_gt(play_find(CALL_EXTEND, 0)->call.ttl_ms, TTL_MS / 2);
 }
 
-TEST(what_is_missing_at_one_look_only_is_not_created)
+/* What is answered to two looks, and what is created behind them. */
+static const struct {
+    const char *first, *second;
+    const char *created; /* a letter "g" for each node that is to get it */
+    int missing;         /* node 4: which names are, a bit each */
+} pairs[] = {
+    {"eeefe", "eee.f", "...g.", 0}, /* missing at one look only */
+    {"eeeff", "eee.f", "...gg", 1},
+    {"eeeff", "eefff", ".....", 0}, /* gone by then */
+    {"eeeff", "eeeff", "...gg", 1},
+    {"eeeeA", "eeeeA", "....g", 1}, /* something else is there */
+    /* It may be among readers, as one: then a release drops it there. */
+    {"eeeeh", "eeeeh", "....g", 0},
+};
+
+TEST_EACH(what_two_looks_find_to_be_missing_is_created, pairs)
 {
     extend_for(TTL_MS);
-    await(10, 0);
-    answer_look(true);
-    await(15, 0);
-    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
-    answer_missing(4);
-    ck_assert_int_eq(play_count(CALL_REPAIR), 1);
-    ck_assert(play_find(CALL_REPAIR, 3) != NULL);
+    look_at(10, pairs[_i].first);
+    look_at(15, pairs[_i].second);
+    for (int i = 0; i < PLAY_NODES; i++)
+        ck_assert((play_find(CALL_REPAIR, i) != NULL) ==
+                  (pairs[_i].created[i] == 'g'));
+    if (play_find(CALL_REPAIR, 4) != NULL)
+        ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen,
+                         pairs[_i].missing);
 }
 
-TEST(a_lock_that_is_gone_by_then_is_not_created)
+TEST(a_lock_that_is_gone_is_not_looked_for)
 {
     extend_for(TTL_MS);
-    await(10, 0);
-    answer_look(false);
-    await(15, 0);
-    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
-    for (int i = 2; i < 5; i++)
-        answer_missing(i);
-    expect_no_creation();
+    look_at(10, "eeeff");
+    look_at(15, "eefff");
     expect_nothing_for(20 * TICK_US);
 }
 
@@ -181,9 +185,9 @@ TEST_RANGE(what_ends_soon_is_not_created, 0, 2)
 {
     extend_for(_i == 0 ? 4 * TIMEOUT_US / 1000 : 5 * TIMEOUT_US / 1000);
     await(10, WAIT_US);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     await(15, WAIT_US);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     ck_assert_int_eq(play_count(CALL_REPAIR), _i == 0 ? 0 : 2);
 }
 
@@ -191,22 +195,19 @@ TEST_RANGE(what_ends_soon_is_not_created, 0, 2)
 TEST(a_second_look_that_is_late_is_a_first_one)
 {
     extend_for(TTL_MS);
-    await(10, 0);
-    answer_look(false);
+    look_at(10, "eeeff");
     play.now_us += 4 * TIMEOUT_US;
-    await(15, 0);
-    answer_look(false);
+    look_at(15, "eeeff");
     ck_assert_int_eq(play_count(CALL_REPAIR), 0);
     await(20, WAIT_US);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
 }
 
 TEST(a_quorum_that_comes_late_creates_nothing)
 {
     extend_for(TTL_MS);
-    await(10, 0);
-    answer_look(false);
+    look_at(10, "eeeff");
     await(15, 0);
     struct play_call *late = play_find(CALL_EXTEND, 2);
     play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
@@ -219,15 +220,11 @@ TEST(a_quorum_that_comes_late_creates_nothing)
 TEST(it_is_tried_again_where_something_else_is)
 {
     extend_for(TTL_MS);
-    await(10, 0);
-    play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
-    play_answer_held(CALL_EXTEND, 4, PLAY_TOKEN_OF(9));
-    await(15, 0);
-    play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
-    play_answer_held(CALL_EXTEND, 4, PLAY_TOKEN_OF(9));
+    look_at(10, "eeeeA");
+    look_at(15, "eeeeA");
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
     ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen, 1);
-    play_answer_held(CALL_REPAIR, 4, PLAY_TOKEN_OF(9));
+    letters_answer(CALL_REPAIR, "....A");
     play_advance(TICK_US);
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
     play_answer(CALL_REPAIR, 4, VOTE_GRANTED);
@@ -243,8 +240,7 @@ static int64_t create_in_vain(int creations, enum vote answer)
         start_us = play.now_us;
         while (play_find(CALL_REPAIR, 4) == NULL) {
             await(play_count(CALL_EXTEND) + PLAY_NODES, 0);
-            play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
-            play_answer_held(CALL_EXTEND, 4, PLAY_TOKEN_OF(9));
+            letters_answer(CALL_EXTEND, "eeeeA");
         }
         play_answer(CALL_REPAIR, 4, answer);
     }
@@ -264,17 +260,14 @@ TEST(a_change_between_two_looks_ends_the_long_pauses)
 TEST(what_a_creation_found_is_looked_at)
 {
     extend_for(TTL_MS);
-    await(10, 0);
-    answer_look(false);
-    await(15, 0);
-    answer_look(false);
+    look_at(10, "eeeff");
+    look_at(15, "eeeff");
     play_answer_range(CALL_REPAIR, 3, 5, VOTE_GRANTED);
     await(20, 0);
     const struct call *look = &play_find(CALL_EXTEND, 3)->call;
     ck_assert_int_gt(look->ttl_ms, TTL_MS - 1000);
-    answer_look(true);
-    await(25, 0);
-    answer_look(true);
+    letters_answer(CALL_EXTEND, "eeefe");
+    look_at(25, "eeefe");
     ck_assert_int_eq(play_count(CALL_REPAIR), 3);
     play_answer(CALL_REPAIR, 3, VOTE_GRANTED);
     expect_end(30);
@@ -294,7 +287,7 @@ TEST_RANGE(of_several_what_others_have_is_missing, 0, 2)
     engine_op op =
         engine_extend(play.engine, span_of("a\nb\nc"),
                       play_token(PLAY_EPOCH_US), TTL_MS, false, NULL);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
     engine_close(play.engine, op);
     for (int look = 2; look <= 3; look++) {
@@ -304,21 +297,6 @@ TEST_RANGE(of_several_what_others_have_is_missing, 0, 2)
     }
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
     ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen, 5);
-}
-
-/* It may be among them, as a reader: then a release drops it there. */
-TEST(where_others_share_it_nothing_is_created)
-{
-    extend_for(TTL_MS);
-    for (int look = 2; look <= 3; look++) {
-        await(5 * look, 0);
-        play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
-        answer_readers(4);
-    }
-    for (int i = 0; i < 30; i++)
-        play_advance(1000);
-    ck_assert_int_eq(play_count(CALL_REPAIR), 1);
-    ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen, 0);
 }
 
 TEST(what_does_not_vote_is_not_asked)
@@ -335,8 +313,7 @@ TEST(what_does_not_vote_is_not_asked)
 TEST(votes_that_count_nowhere_count_here_neither)
 {
     extend_for(TTL_MS);
-    await(10, 0);
-    answer_look(false);
+    look_at(10, "eeeff");
     await(15, 0);
     play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
     play.offset_us[2] = 1000000; /* its clock stepped */
@@ -348,8 +325,7 @@ TEST(votes_that_count_nowhere_count_here_neither)
 TEST(with_the_validity_all_ends)
 {
     extend_for(150);
-    await(10, 0);
-    answer_look(false);
+    look_at(10, "eeeff");
     for (int i = 0; i < 200; i++)
         play_advance(1000);
     ck_assert_uint_eq(play.metrics.locks_thin, 1);
@@ -360,8 +336,7 @@ TEST(with_the_validity_all_ends)
 TEST(a_release_ends_it)
 {
     extend_for(TTL_MS);
-    await(10, 0);
-    answer_look(false);
+    look_at(10, "eeeff");
     engine_op op = play_release(play_token(PLAY_EPOCH_US));
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
@@ -375,9 +350,7 @@ TEST(a_release_ends_it)
 TEST(a_failed_extend_begins_none)
 {
     engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
-    for (int i = 2; i < 5; i++)
-        answer_missing(i);
+    letters_answer(CALL_EXTEND, "eefff");
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
     engine_close(play.engine, op);
     expect_nothing_for(20 * TICK_US);
@@ -386,7 +359,7 @@ TEST(a_failed_extend_begins_none)
 TEST_RANGE(nor_does_one_whose_client_left, 0, 2)
 {
     engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    answer_missing(4);
+    letters_answer(CALL_EXTEND, "....f");
     play_answer_range(CALL_EXTEND, 0, 2 + _i, VOTE_EXTENDED);
     engine_abandon(play.engine, op);
     for (int i = 2 + _i; i < 4; i++)
@@ -400,7 +373,7 @@ TEST(nor_one_that_only_asked)
     for (int i = 0; i < PLAY_NODES; i++)
         play_confirm(i);
     engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
     engine_close(play.engine, op);
     expect_nothing_for(20 * TICK_US);
@@ -425,38 +398,23 @@ TEST(a_downgrade_that_a_node_has_missed_comes_with_the_look)
 TEST(what_all_have_needs_none)
 {
     engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    play_answer_range(CALL_EXTEND, 0, 5, VOTE_EXTENDED);
+    letters_answer(CALL_EXTEND, "eeeee");
     engine_close(play.engine, op);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    grant(3, VOTE_GRANTED);
     expect_nothing_for(20 * TICK_US);
 }
 
 /* ---- grants -------------------------------------------------------------- */
 
-/* By the first so many of all that were asked; the others answer so. */
-static void grant(int first, enum vote rest)
-{
-    engine_op op = play_acquire();
-    play_answer_range(CALL_ACQUIRE, 0, first, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    engine_close(play.engine, op);
-    play_answer_range(CALL_ACQUIRE, first, 5, (int)rest);
-}
-
 TEST(a_grant_that_some_refused_is_looked_for)
 {
     grant(3, VOTE_LATE);
     await(5, WAIT_US / 2);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     await(10, WAIT_US);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
-}
-
-TEST(stragglers_that_grant_need_nothing)
-{
-    grant(3, VOTE_GRANTED);
-    expect_nothing_for(20 * TICK_US);
 }
 
 /* Nobody knows which nodes have it: those that were asked. */
@@ -510,7 +468,7 @@ TEST(short_node_timeouts_create_too)
     for (int ms = 0; ms < 900 && play_count(CALL_REPAIR) == 0; ms++) {
         play_advance(1000);
         if (play_find(CALL_EXTEND, 0) != NULL)
-            answer_look(false);
+            letters_answer(CALL_EXTEND, "eeeff");
     }
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
 }
@@ -522,10 +480,10 @@ TEST(clocks_of_any_speed_leave_time_to_create)
     settings.drift_factor = 0.5;
     extend_with(&settings);
     await(10, 2 * TIMEOUT_US);
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     await(15, 2 * TIMEOUT_US);
     int64_t look_us = play_find(CALL_EXTEND, 0)->call.node_deadline_us;
-    answer_look(false);
+    letters_answer(CALL_EXTEND, "eeeff");
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
     int64_t window_us =
         play_find(CALL_REPAIR, 3)->call.node_deadline_us - look_us + TIMEOUT_US;
@@ -543,7 +501,7 @@ static void extend_one_for(int number, int64_t ttl_ms)
                       play_token(PLAY_EPOCH_US + number), ttl_ms, false, NULL);
     play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
     if (play.is_up[4])
-        answer_missing(4);
+        letters_answer(CALL_EXTEND, "....f");
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
     engine_close(play.engine, op);
     play.sent_count = 0;

@@ -2,62 +2,56 @@
 
 #include <check.h>
 
+#include "../play.h"
+
+static const struct {
+    char letter;
+    enum vote vote;
+    const char *value;
+} letters_of[] = {
+    {'g', VOTE_GRANTED, ""},
+    {'w', VOTE_GRANTED, ""},
+    {'e', VOTE_EXTENDED, ""},
+    {'d', VOTE_DELETED, ""},
+    {'f', VOTE_FREE, ""},
+    {'s', VOTE_STALE, ""},
+    {'u', VOTE_DISCONNECTED, ""},
+    {'q', VOTE_NOT_ADMITTED, ""},
+    {'t', VOTE_UNANSWERED, ""},
+    {'k', VOTE_KEY_REFUSED, ""},
+    {'l', VOTE_LATE, ""},
+    {'o', VOTE_UNFIT, ""},
+    {'X', VOTE_HELD, ""},
+    {'h', VOTE_HELD, ""},
+    {'A', VOTE_HELD, PLAY_TOKEN_OF(1) ".me"},
+    {'B', VOTE_HELD, PLAY_TOKEN_OF(2)},
+    {'F', VOTE_HELD, "value F"},
+    {'G', VOTE_HELD, "value G"},
+};
+
 struct call_reply letters_reply(char letter)
 {
-    static const char *const values[] = {
-        "0000000000000001.00112233445566778899aabbccddeeff01234567.me",
-        "0000000000000002.00112233445566778899aabbccddeeff01234567",
-        "value F",
-        "value G",
+    size_t i = 0;
+    while (i < sizeof letters_of / sizeof *letters_of &&
+           letters_of[i].letter != letter)
+        i++;
+    ck_assert_msg(i < sizeof letters_of / sizeof *letters_of, "letter %c",
+                  letter);
+    return (struct call_reply){
+        .vote = letters_of[i].vote,
+        .state = letter == 'o' ? STATE_LOADING : STATE_NONE,
+        .value = span_of(letters_of[i].value),
+        .pttl_ms = 1000,
+        .was_free = letter == 'w',
+        .holders = letter == 'h',
+        /* of an extend: the one name is missing */
+        .highest = letter == 's' ? 77 : letter == 'f',
     };
-    struct call_reply reply = {.pttl_ms = 1000};
-    switch (letter) {
-    case 'g':
-        reply.vote = VOTE_GRANTED;
-        break;
-    case 'e':
-        reply.vote = VOTE_EXTENDED;
-        break;
-    case 'd':
-        reply.vote = VOTE_DELETED;
-        break;
-    case 'f':
-        reply.vote = VOTE_FREE;
-        break;
-    case 's':
-        reply.vote = VOTE_STALE;
-        reply.highest = 77;
-        break;
-    case 'u':
-        reply.vote = VOTE_DISCONNECTED;
-        break;
-    case 'q':
-        reply.vote = VOTE_NOT_ADMITTED;
-        break;
-    case 't':
-        reply.vote = VOTE_UNANSWERED;
-        break;
-    case 'k':
-        reply.vote = VOTE_KEY_REFUSED;
-        break;
-    case 'l':
-        reply.vote = VOTE_LATE;
-        break;
-    case 'X':
-        reply.vote = VOTE_HELD;
-        break;
-    case 'A':
-    case 'B':
-        reply.vote = VOTE_HELD;
-        reply.value = span_of(values[letter - 'A']);
-        break;
-    case 'F':
-    case 'G':
-        reply.vote = VOTE_HELD;
-        reply.value = span_of(values[2 + letter - 'F']);
-        break;
-    default:
-        ck_abort_msg("letter %c", letter);
-    }
-    return reply;
+}
+
+void letters_answer(enum call_kind kind, const char *letters)
+{
+    for (int node = 0; letters[node] != '\0'; node++)
+        if (letters[node] != '.')
+            play_reply(play_find(kind, node), letters_reply(letters[node]));
 }

@@ -1,8 +1,10 @@
 /*
  * Replies of nodes as letters:
- *   g granted  e extended  d deleted  f free  s stale
+ *   g granted  w granted: it replaced nothing  e extended  d deleted
+ *   f free  s stale  h held by readers
  *   A B held by a token of ours, A or B   F G by others' values   X by a type
- *   u unreachable  q quarantined  t silent  l late  k key refused  . pending
+ *   u unreachable  q quarantined  t silent  l late  o loading  k key refused
+ *   . pending
  */
 #ifndef LETTERS_H
 #define LETTERS_H
@@ -11,5 +13,9 @@
 
 /* Any of them but pending. */
 struct call_reply letters_reply(char letter);
+
+/* The nodes, one letter each, answer their oldest calls of this kind in a play.
+ */
+void letters_answer(enum call_kind kind, const char *letters);
 
 #endif
