@@ -1,10 +1,269 @@
 #include "http.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <strings.h>
 
+#include "../../server/base/encoding.h"
 #include "../../server/lock/names.h"
 
 enum { LOCKS_EACH = 10 }; /* of a page count as one request */
+
+/* ---- what method and path ask ------------------------------------------- */
+
+struct method {
+    const char *name;
+    enum lock_call call; /* of ROUTE_LOCK */
+};
+
+enum { METHODS_MAX = 4 };
+
+/* A path: its segments, and what is asked there. */
+struct path {
+    enum route route;
+    const char *first;
+    bool has_id;
+    const char *last; /* behind the id, or NULL */
+    const char *allow;
+    struct method methods[METHODS_MAX];
+};
+
+/* What is only read. */
+#define READ                                                                   \
+    "GET, HEAD, OPTIONS",                                                      \
+    {                                                                          \
+        {"GET", 0},                                                            \
+        {                                                                      \
+            "HEAD", 0                                                          \
+        }                                                                      \
+    }
+
+static const struct path paths[] = {
+    {ROUTE_LOCK,
+     "locks",
+     false,
+     NULL,
+     "GET, HEAD, POST, OPTIONS",
+     {{"POST", LOCK_ACQUIRE}, {"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}}},
+    {ROUTE_LOCK,
+     "locks",
+     true,
+     NULL,
+     "GET, HEAD, DELETE, OPTIONS",
+     {{"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}, {"DELETE", LOCK_RELEASE}}},
+    {ROUTE_LOCK,
+     "locks",
+     true,
+     "extend",
+     "PUT, OPTIONS",
+     {{"PUT", LOCK_EXTEND}}},
+    /* any of its calls: all need the same right */
+    {ROUTE_BATCH,
+     "batch",
+     false,
+     NULL,
+     "POST, OPTIONS",
+     {{"POST", LOCK_ACQUIRE}}},
+    {ROUTE_POOL,
+     "pools",
+     true,
+     NULL,
+     "GET, HEAD, OPTIONS",
+     {{"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}}},
+    {ROUTE_NODES, "nodes", false, NULL, READ},
+    {ROUTE_LIVEZ, "livez", false, NULL, READ},
+    {ROUTE_READYZ, "readyz", false, NULL, READ},
+    {ROUTE_METRICS, "metrics", false, NULL, READ},
+    {ROUTE_PAGE, "", false, NULL, READ},
+    {ROUTE_PAGE_CSS, "page.css", false, NULL, READ},
+    {ROUTE_PAGE_JS, "page.js", false, NULL, READ},
+    {ROUTE_PAGE_ICON, "page.svg", false, NULL, READ},
+    {ROUTE_DOCS, "docs", false, NULL, READ},
+    {ROUTE_OPENAPI, "openapi.yaml", false, NULL, READ},
+};
+
+enum { PATHS = sizeof paths / sizeof *paths, SEGMENTS_MAX = 3 };
+
+/* The path of a target: what follows the authority of an absolute form. */
+static const char *path_of(const char *target)
+{
+    size_t scheme_len;
+    if (strncasecmp(target, "http://", 7) == 0)
+        scheme_len = 7;
+    else if (strncasecmp(target, "https://", 8) == 0)
+        scheme_len = 8;
+    else
+        return target;
+    const char *path = strchr(target + scheme_len, '/');
+    return path != NULL ? path : "/";
+}
+
+/* Splits "/a/b/c"; returns the number of segments, -1: too many, or none. */
+static int split(const char *path, struct span segments[SEGMENTS_MAX])
+{
+    int count = 0;
+    while (*path == '/') {
+        if (count == SEGMENTS_MAX)
+            return -1;
+        size_t len = strcspn(path + 1, "/");
+        segments[count++] = (struct span){path + 1, len};
+        path += 1 + len;
+    }
+    return *path == '\0' && count > 0 ? count : -1;
+}
+
+static bool route_fits(const struct path *path, const struct span segments[],
+                       int count)
+{
+    int wanted = 1 + path->has_id + (path->last != NULL);
+    if (count != wanted || !span_is(segments[0], path->first))
+        return false;
+    if (path->has_id && segments[1].len == 0)
+        return false;
+    return path->last == NULL || span_is(segments[count - 1], path->last);
+}
+
+struct span route_names(const struct route_match *match,
+                        char names[NAMES_LEN_MAX])
+{
+    char text[ID_MAX];
+    size_t text_len;
+    if (match->id.len == 0 ||
+        !percent_decode(match->id, text, sizeof text, &text_len))
+        return (struct span){0};
+    return id_find_names((struct span){text, text_len}, names);
+}
+
+static void route_ask(struct route_match *match, const struct path *path,
+                      const char *name, struct span id)
+{
+    const struct method *method = path->methods;
+    const struct method *end = method + METHODS_MAX;
+    while (method < end && method->name != NULL &&
+           strcmp(method->name, name) != 0)
+        method++;
+    match->allow = path->allow;
+    if (method == end || method->name == NULL) {
+        bool is_options = strcmp(name, "OPTIONS") == 0;
+        match->route = is_options ? ROUTE_OPTIONS : ROUTE_NOT_ALLOWED;
+        return;
+    }
+    match->call = method->call;
+    if (path->has_id) {
+        char names[NAMES_LEN_MAX];
+        match->id = id;
+        match->route = path->route;
+        if (route_names(match, names).len > 0)
+            return;
+        match->id = (struct span){0};
+        match->route = ROUTE_BAD_ID;
+    } else if (path->route == ROUTE_LOCK && method->call != LOCK_ACQUIRE) {
+        match->route = ROUTE_LIST;
+    } else {
+        match->route = path->route;
+    }
+}
+
+void route_find(struct route_match *match, const char *method,
+                const char *target)
+{
+    struct span segments[SEGMENTS_MAX] = {{NULL, 0}};
+    match->route = ROUTE_NOT_FOUND;
+    match->allow = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
+    match->id = (struct span){0};
+    if (strcmp(target, "*") == 0 && strcmp(method, "OPTIONS") == 0) {
+        match->route = ROUTE_OPTIONS;
+        return;
+    }
+    int count = split(path_of(target), segments);
+    for (int i = 0; i < PATHS; i++) {
+        if (route_fits(&paths[i], segments, count)) {
+            route_ask(match, &paths[i], method, segments[1]);
+            return;
+        }
+    }
+}
+
+const char *route_path(int n, char path[ROUTE_PATH_MAX])
+{
+    if (n >= PATHS)
+        return NULL;
+    const struct path *it = &paths[n];
+    (void)snprintf(path, ROUTE_PATH_MAX, "/%s%s%s%s", it->first,
+                   it->has_id ? "/{id}" : "", it->last != NULL ? "/" : "",
+                   it->last != NULL ? it->last : "");
+    return it->allow;
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+const char *const query_names[QUERY_ARGUMENTS] = {
+    [QUERY_VERBOSE] = "verbose",     [QUERY_FORCE] = "force",
+    [QUERY_PREFIX] = "prefix",       [QUERY_LIMIT] = "limit",
+    [QUERY_PAGE_SIZE] = "page_size", [QUERY_CURSOR] = "cursor",
+    [QUERY_AFTER] = "after",         [QUERY_WAIT] = "wait_ms",
+};
+
+void query_add(struct query *query, struct span name, struct span value)
+{
+    for (int i = 0; i < QUERY_ARGUMENTS; i++) {
+        if (!span_is(name, query_names[i]))
+            continue;
+        query->is_twice[i] = query->values[i].ptr != NULL;
+        query->values[i] = value.ptr != NULL ? value : span_of("");
+    }
+}
+
+const char *query_read(const struct query *query, enum query_argument argument,
+                       char *out, size_t size, struct span *value)
+{
+    *value = (struct span){out, 0};
+    if (query->is_twice[argument])
+        return "occurs twice";
+    if (percent_decode(query->values[argument], out, size, &value->len))
+        return NULL;
+    value->len = 0;
+    return "is too long, or not percent-encoded";
+}
+
+/* ---- cursors of lists --------------------------------------------------- */
+
+/* nodes in hex, the one it is at, its cursor, the hash of the servers in hex */
+static const char form[] = "%" PRIx16 ".%d.%" PRId64 ".%016" PRIx64;
+
+static const int64_t scan_max = INT64_C(999999999999999);
+
+void cursor_encode(char text[CURSOR_MAX], const struct list_cursor *cursor)
+{
+    (void)snprintf(text, CURSOR_MAX, form, cursor->nodes, cursor->at,
+                   cursor->scan, cursor->runs);
+}
+
+/*
+ * There is one form: what is written again must be the same. So anything else
+ * may be read as some other cursor.
+ */
+bool cursor_decode(struct span text, struct list_cursor *cursor)
+{
+    char copy[CURSOR_MAX], again[CURSOR_MAX];
+    char *at = copy;
+    if (text.len >= sizeof copy)
+        return false;
+    copy[span_copy(copy, text)] = '\0';
+    cursor->nodes = (uint16_t)strtoul(at, &at, 16);
+    at += *at == '.';
+    cursor->at = (int)strtol(at, &at, 10);
+    at += *at == '.';
+    cursor->scan = strtoll(at, &at, 10);
+    at += *at == '.';
+    cursor->runs = strtoull(at, NULL, 16);
+    cursor_encode(again, cursor);
+    return cursor->nodes != 0 && cursor->at >= 0 && cursor->at <= 9 &&
+           cursor->scan >= 0 && cursor->scan <= scan_max &&
+           span_is(text, again);
+}
+
+/* ---- what a request counts as ------------------------------------------- */
 
 static int counter_of(const struct route_match *match)
 {

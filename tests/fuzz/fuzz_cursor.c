@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../api/message/route.h"
+#include "../../api/message/http.h"
 #include "input.h"
 
 static void check_text(struct span text)

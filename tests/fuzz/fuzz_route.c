@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../api/message/route.h"
+#include "../../api/message/http.h"
 #include "input.h"
 
 enum { PATH_MAX_LEN = 32 + 3 * ID_MAX };

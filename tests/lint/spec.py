@@ -81,9 +81,9 @@ def check_routes():
         names = set(row["methods"])
         routes |= {(path, name.lower()) for name in names - {"HEAD", "OPTIONS"}}
         if set(row["allow"].split(", ")) != names or "OPTIONS" not in names:
-            complain(f"{path}: Allow and methods differ in api/message/route.c")
+            complain(f"{path}: Allow and methods differ in api/message/http.c")
         if ("HEAD" in names) != ("GET" in names):
-            complain(f"{path}: HEAD and GET do not go together in api/message/route.c")
+            complain(f"{path}: HEAD and GET do not go together in api/message/http.c")
     same("paths", set(operations), routes)
 
 

@@ -195,9 +195,9 @@ def of_server(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
                       members_of(others) | batch, names_at(members, "answer"))
     yield from differ("api/message/problem.c", "member",
                       members_of(problems), names_at(members, "problem"))
-    yield from differ("api/message/route.c", "query",
+    yield from differ("api/message/http.c", "query",
                       set(re.findall(r'\[QUERY_\w+\] = "(\w+)"',
-                                     text["api/message/route.c"])),
+                                     text["api/message/http.c"])),
                       set(of(have, "query")))
     yield from differ("api/message/head.c", "header",
                       set(re.findall(r'\[HEAD_\w+\] = (?:ONCE\(|\{)"([\w-]+)"',
@@ -352,7 +352,7 @@ def test(given: Given) -> None:
                         ("Problem", "problem.c: member newly is not")):
         notices(where, given._replace(answers={
             **given.answers, name: [{"newly": 1}, given.answers[name]]}))
-    elsewhere("api/message/route.c", '"page_size"', '"page_length"',
+    elsewhere("api/message/http.c", '"page_size"', '"page_length"',
               "query page_length")
     elsewhere("api/message/head.c", '"X-Lock-Token"', '"X-Token"',
               "header X-Token")
@@ -382,8 +382,8 @@ def test(given: Given) -> None:
 
 
 def read() -> Given:
-    paths = [CLIENTS, "api/batch.c", "api/message/route.c",
-             "api/message/head.c", "api/message/http.c"]
+    paths = [CLIENTS, "api/batch.c", "api/message/head.c",
+             "api/message/http.c"]
     for pattern in ("api/clients/python/src/redlockd/*.py",
                     "api/clients/node/src/*.js", "api/clients/go/*.go",
                     "api/page/*.js", "cli/*.c"):

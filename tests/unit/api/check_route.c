@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../../api/message/route.h"
+#include "../../../api/message/http.h"
 #include "../../lib/suite/suite.h"
 
 static struct route_match match;
