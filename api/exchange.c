@@ -73,10 +73,11 @@ static struct head_refusal exchange_check(const struct service *service,
                                  strcmp(request->method, "GET") == 0);
 }
 
-void exchange_open(struct exchange *it, const char *method, const char *target,
-                   int64_t now_us)
+void exchange_open(struct exchange *it, const struct service *service,
+                   const char *method, const char *target, int64_t now_us)
 {
     const struct tls_session *tls = it->connection.tls;
+    it->service = service;
     connection_begin(&it->connection, now_us);
     it->connection.body_max = HTTP_BODY_MAX;
     it->caller = (struct caller){.granted = 0};
@@ -92,11 +93,11 @@ void exchange_open(struct exchange *it, const char *method, const char *target,
         .peer_names = tls != NULL ? tls_session_peer_names(tls) : ""};
 }
 
-enum exchange_step exchange_begin(const struct service *service,
-                                  struct exchange *it, const struct head *head,
+enum exchange_step exchange_begin(struct exchange *it, const struct head *head,
                                   bool is_http_1_0,
                                   struct http_response *response)
 {
+    const struct service *service = it->service;
     struct http_request *request = &it->request;
     const struct head_refusal refusal =
         exchange_check(service, request, head, is_http_1_0);
@@ -145,21 +146,11 @@ static enum exchange_step refuse_stopped(const struct http_request *request,
     return exchange_answer(response);
 }
 
-/* The client does not know what it was granted, if anything: it is released. */
-static void abandon(const struct service *service, struct http_request *request)
-{
-    if (request->batch != NULL)
-        batch_end(service, request, false, clock_now_us());
-    else
-        locks_abandon(service, &request->call);
-}
-
 /* The lock that it waits for, or was granted just now, is not for it. */
-static enum exchange_step revoke(const struct service *service,
-                                 struct http_request *request,
-                                 struct http_response *response)
+static enum exchange_step exchange_revoke(struct exchange *it,
+                                          struct http_response *response)
 {
-    locks_revoke(service, &request->call, response);
+    locks_revoke(it->service, &it->request.call, response);
     return exchange_answer(response);
 }
 
@@ -175,36 +166,37 @@ static bool exchange_is_trusted(struct exchange *it)
     return connection_is_trusted(&it->connection, it->request.target);
 }
 
-/* Its end releases what was granted; and in a batch tells of the others. */
-static enum exchange_step close_left(const struct service *service,
-                                     struct http_request *request,
-                                     int64_t now_us)
+/* Nobody is told what was granted, if anything: it is released. */
+static enum exchange_step exchange_abandon(struct exchange *it, int64_t now_us)
 {
+    struct http_request *request = &it->request;
     if (request->batch != NULL)
-        batch_end(service, request, false, now_us);
+        batch_end(it->service, request, false, now_us);
+    else if (request->call.op != 0)
+        locks_abandon(it->service, &request->call);
     return EXCHANGE_CLOSE;
 }
 
-static enum exchange_step answer_settled(const struct service *service,
-                                         struct exchange *it, int64_t now_us,
+static enum exchange_step answer_settled(struct exchange *it, int64_t now_us,
                                          struct http_response *response)
 {
+    const struct service *service = it->service;
     struct http_request *request = &it->request;
     if (is_for_client(request)) {
         if (connection_has_left(&it->connection) || !exchange_is_trusted(it))
-            return close_left(service, request, now_us);
+            return exchange_abandon(it, now_us);
         /* what let it in may not hold any more; a batch looks itself */
         if (request->batch == NULL && !locks_stand(service, &request->call))
-            return revoke(service, request, response);
+            return exchange_revoke(it, response);
     }
     handler_answer(service, request, now_us, response);
     return exchange_answer(response);
 }
 
-static enum exchange_step handle(const struct service *service,
-                                 struct exchange *it, int64_t now_us,
+static enum exchange_step handle(struct exchange *it, int64_t now_us,
                                  struct http_response *response)
 {
+    const struct service *service = it->service;
     struct http_request *request = &it->request;
     struct connection *connection = &it->connection;
     connection_hold(connection, now_us);
@@ -213,8 +205,8 @@ static enum exchange_step handle(const struct service *service,
     if (request->call.caller->refusal.detail == NULL)
         (void)access_stands(service->access, &request->call, (struct span){0});
     if (request->call.caller->refusal.detail != NULL) {
-        /* now, or later if it is one of too many */
-        if (it->caller.refusal.is_late && connection_may_delay(connection)) {
+        if (it->caller.refusal.is_late &&
+            connection_delay(connection, now_us)) {
             it->caller.refusal.is_late = false;
             return EXCHANGE_DELAY;
         }
@@ -230,14 +222,14 @@ static enum exchange_step handle(const struct service *service,
     assert(is_begun(request)); /* or handler_begin has answered */
     /* the engine may have its outcome at once */
     return connection->state == CONNECTION_SETTLED
-               ? answer_settled(service, it, now_us, response)
+               ? answer_settled(it, now_us, response)
                : EXCHANGE_WAIT;
 }
 
-enum exchange_step exchange_go_on(const struct service *service,
-                                  struct exchange *it, int64_t now_us,
+enum exchange_step exchange_go_on(struct exchange *it, int64_t now_us,
                                   struct http_response *response)
 {
+    const struct service *service = it->service;
     http_response_init(response);
     /* a client that keeps a connection must not keep it to this server; and
      * nobody may see the end of a chunked body elsewhere than we, since the
@@ -247,17 +239,17 @@ enum exchange_step exchange_go_on(const struct service *service,
     case CONNECTION_READING:
         if (!exchange_is_trusted(it))
             return EXCHANGE_CLOSE;
-        return handle(service, it, now_us, response);
+        return handle(it, now_us, response);
     case CONNECTION_SETTLED:
-        return answer_settled(service, it, now_us, response);
+        return answer_settled(it, now_us, response);
     case CONNECTION_WAITING: /* woken without an outcome */
         if (it->caller.refusal.detail != NULL && !service->is_stopping)
-            return revoke(service, &it->request, response);
+            return exchange_revoke(it, response);
         /* the process ends before the operation does */
-        abandon(service, &it->request);
+        (void)exchange_abandon(it, now_us);
         return refuse_stopped(&it->request, response);
     case CONNECTION_GONE:
-        return close_left(service, &it->request, now_us);
+        return exchange_abandon(it, now_us);
     default:
         return EXCHANGE_CLOSE; /* the client has its answer */
     }
@@ -276,29 +268,29 @@ void exchange_on_answer(void *client)
  * Abandons acquires: nobody would own the locks; and a watch. Other calls still
  * take effect; only their answer is lost.
  */
-bool exchange_on_leave(const struct service *service, struct exchange *it)
+bool exchange_on_leave(struct connection *connection)
 {
-    struct http_request *request = &it->request;
-    if (!is_for_client(request))
+    struct exchange *it = exchange_of(connection);
+    if (!is_for_client(&it->request))
         return false;
-    if (request->batch != NULL)
-        return batch_leave(service, request);
-    abandon(service, request);
+    if (it->request.batch != NULL)
+        return batch_leave(it->service, &it->request);
+    (void)exchange_abandon(it, clock_now_us());
     return true;
 }
 
-void exchange_on_end(const struct service *service, struct exchange *it,
-                     bool is_answered)
+void exchange_on_end(struct connection *connection, bool is_answered)
 {
+    struct exchange *it = exchange_of(connection);
     struct http_request *request = &it->request;
     if (request->batch != NULL)
-        batch_end(service, request, is_answered, clock_now_us());
+        batch_end(it->service, request, is_answered, clock_now_us());
     else if (request->call.op != 0 && is_answered)
-        engine_close(service->engine, request->call.op);
-    else if (request->call.op != 0)
-        abandon(service, request);
+        engine_close(it->service->engine, request->call.op);
+    else
+        (void)exchange_abandon(it, clock_now_us());
     request->call.op = 0;
-    access_end(service->access, &request->call, is_answered);
+    access_end(it->service->access, &request->call, is_answered);
 }
 
 bool exchange_goes_on(const struct exchange *it)
@@ -315,23 +307,74 @@ bool exchange_has_grant(const struct exchange *it)
     return is_begun(&it->request);
 }
 
-void exchanges_review(struct service *service, struct connections *connections)
+void exchanges_review(struct connections *connections)
 {
-    for (struct deadline *at = TAILQ_FIRST(&connections->deadlines.list);
-         at != NULL; at = TAILQ_NEXT(at, link)) {
-        struct exchange *it = exchange_of((struct connection *)at);
-        if (it->connection.state != CONNECTION_WAITING ||
+    struct connection *connection;
+    TAILQ_FOREACH(connection, &connections->list, link)
+    {
+        struct exchange *it = exchange_of(connection);
+        const struct http_call *call = &it->request.call;
+        if (connection->state != CONNECTION_WAITING ||
             !is_for_client(&it->request))
             continue;
         if (!exchange_is_trusted(it))
-            connection_leave(&it->connection);
+            connection_leave(connection);
         else if (it->request.batch == NULL &&
                  !access_stands(
-                     service->access, &it->request.call,
-                     engine_peek(service->engine, it->request.call.op)
-                         ->resource))
+                     it->service->access, &it->request.call,
+                     engine_peek(it->service->engine, call->op)->resource))
             /* its operation still runs then: see exchange_go_on. That of a
              * batch does not wait, and is looked at when it is answered */
-            connections->events->wake(connections->ctx, &it->connection);
+            connections->events->wake(connection);
     }
+}
+
+/* ---- what is counted and logged of it ----------------------------------- */
+
+enum { SLOW_US = US_PER_S };
+
+const struct log_limit exchange_log_limit = {.every_us = US_PER_S, .burst = 10};
+
+static void exchange_log(enum log_level level,
+                         const struct http_request *request,
+                         const struct http_response *response, int64_t took_us,
+                         int64_t dropped)
+{
+    bool is_traced = request->trace.id[0] != '\0';
+    bool is_known = request->client != NULL && *request->client != '\0';
+    const struct log_field fields[] = {
+        LOG_S("request_id", request->id),
+        LOG_S("call", metrics_call_names[request->counted_as]),
+        LOG_N("status", response->status),
+        LOG_S("code", response->code != NULL ? response->code : "-"),
+        LOG_N("took_us", took_us),
+        LOG_S("client", is_known ? request->client : "-"),
+        LOG_N("dropped", dropped), /* such lines, since the last one */
+        is_traced ? LOG_S("trace_id", request->trace.id) : LOG_END,
+        LOG_S("parent_id", request->trace.parent),
+        LOG_END,
+    };
+    log_write(level, "request", fields);
+}
+
+void exchange_note_answer(const struct exchange *it, struct log_limit *limit,
+                          const struct http_response *response, int64_t now_us)
+{
+    const struct http_request *request = &it->request;
+    struct metrics *metrics = it->service->metrics;
+    int64_t took_us = now_us - request->head_read_us;
+    int64_t slow_us = SLOW_US + request->call.waited_ms * US_PER_MS;
+    assert(response->status > 0 && response->status < METRICS_STATUSES);
+    metrics->responses[request->counted_as][response->status]++;
+    if (request->call.wait_ms == 0)
+        metrics_observe(&metrics->request_duration[request->counted_as],
+                        took_us);
+    /* of a probe the log has a line already for why: the quorum, or the end */
+    bool is_told =
+        response->status >= 500 &&
+        !(request->counted_as == METRICS_PROBE && response->status == 503);
+    if (log_is_enabled(LOG_DEBUG))
+        exchange_log(LOG_DEBUG, request, response, took_us, 0);
+    else if ((is_told || took_us > slow_us) && log_limit_take(limit, now_us))
+        exchange_log(LOG_INFO, request, response, took_us, limit->dropped);
 }

@@ -17,15 +17,20 @@
 #ifndef REDLOCKD_EXCHANGE_H
 #define REDLOCKD_EXCHANGE_H
 
+#include "../server/base/log.h"
 #include "access/access.h"
 #include "http/connection.h"
 #include "message/head.h"
 #include "message/http.h"
 #include "service.h"
 
-/* A connection, and the request on it. */
+/*
+ * A connection, and the request on it. They are two modules, since a connection
+ * outlives its requests and knows none of them.
+ */
 struct exchange {
-    struct connection connection; /* first, so that it leads here */
+    struct connection connection;  /* first, so that it leads here */
+    const struct service *service; /* since the first request */
     struct login login;
     struct caller caller;
     struct http_request request;
@@ -40,14 +45,14 @@ static inline struct exchange *exchange_of(struct connection *connection)
 enum exchange_step {
     EXCHANGE_READ,   /* read the body */
     EXCHANGE_WAIT,   /* suspend it until the event wake */
-    EXCHANGE_DELAY,  /* the same, and the answer is due in a while */
+    EXCHANGE_DELAY,  /* the same; its answer comes late */
     EXCHANGE_ANSWER, /* send the response, and free its body */
     EXCHANGE_CLOSE,  /* close it: the client left, or there is no memory */
 };
 
-/* A head was read: a request begins. method and target live until its end. */
-void exchange_open(struct exchange *it, const char *method, const char *target,
-                   int64_t now_us);
+/* A head was read: a request begins. All that is given lives until its end. */
+void exchange_open(struct exchange *it, const struct service *service,
+                   const char *method, const char *target, int64_t now_us);
 
 /*
  * The head was read, nothing of the body. Fills the request from it. What can
@@ -57,14 +62,12 @@ void exchange_open(struct exchange *it, const char *method, const char *target,
  * connection can serve other requests; but at once if the body is large, or
  * waits to be asked for.
  */
-enum exchange_step exchange_begin(const struct service *service,
-                                  struct exchange *it, const struct head *head,
+enum exchange_step exchange_begin(struct exchange *it, const struct head *head,
                                   bool is_http_1_0,
                                   struct http_response *response);
 
 /* The body was read as well, or the connection was woken. */
-enum exchange_step exchange_go_on(const struct service *service,
-                                  struct exchange *it, int64_t now_us,
+enum exchange_step exchange_go_on(struct exchange *it, int64_t now_us,
                                   struct http_response *response);
 
 /*
@@ -85,14 +88,26 @@ bool exchange_goes_on(const struct exchange *it);
 bool exchange_has_grant(const struct exchange *it);
 
 /* The connection's events leave and end, see connection.h. */
-bool exchange_on_leave(const struct service *service, struct exchange *it);
-void exchange_on_end(const struct service *service, struct exchange *it,
-                     bool is_answered);
+bool exchange_on_leave(struct connection *connection);
+void exchange_on_end(struct connection *connection, bool is_answered);
 
 /*
  * Who may ask what has changed, or whom we trust: each acquire that waits, and
  * may not any more, goes on to its refusal.
  */
-void exchanges_review(struct service *service, struct connections *connections);
+void exchanges_review(struct connections *connections);
+
+/* The lines that answers may have in the log at level info. */
+extern const struct log_limit exchange_log_limit;
+
+/*
+ * Counts the answer. Logs it at level debug; at level info only if it is an
+ * error of ours (5xx) or slow, and if not too many were logged before. That a
+ * probe is told "not ready" is no error. A wait for a lock is not slow: it was
+ * asked for. Nor does a request that may wait count in the durations: the
+ * engine observes those by themselves. The log holds no targets and no tokens.
+ */
+void exchange_note_answer(const struct exchange *it, struct log_limit *limit,
+                          const struct http_response *response, int64_t now_us);
 
 #endif

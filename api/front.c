@@ -1,23 +1,58 @@
+/*
+ * libmicrohttpd is a guest in our loop. It needs nothing but runs, and this
+ * decides when:
+ *
+ *   its epoll descriptor is readable ──┐
+ *   the timer: it wanted to run again ─┼──→ is_due ──→ front_serve, the stage
+ *   a connection is woken ─────────────┘               LOOP_SERVE of a turn
+ *                                                                │
+ *            ┌───────────────────────────────────────────────────┘
+ *            ↓
+ *         MHD_run ──→ on_connection   connection_new, connection_free
+ *         ↑     │     on_request      exchange_begin, exchange_go_on
+ *         │     │     on_completed    connection_end
+ *         │     ↓
+ *         ├── it wants to go on, or has closed a connection
+ *         ├── it holds requests, and one of the last runs did something
+ *         │     │
+ *         │     ↓ otherwise; or it has had its share of this turn
+ *      (again)  set the timer, return: the nodes have their turn
+ *
+ * A request that waits is held at first: the library asks for its answer in
+ * each run. After LOOKS_MAX runs in vain it is suspended, until it is woken.
+ */
 #include "front.h"
 
 #include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <gnutls/abstract.h>
 #include <microhttpd.h>
+#include <netdb.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "../server/base/address.h"
 #include "../server/base/clock.h"
 #include "../server/base/log.h"
 #include "access/access.h"
 #include "access/audit.h"
-#include "accesslog.h"
 #include "exchange.h"
-#include "http/library.h"
 #include "http/tls.h"
 #include "message/jsonload.h"
 
 enum {
+    /*
+     * A connection's memory, reused for each request. It must hold the largest
+     * head that we take (HEAD_COST_MAX) and the head of the answer, and in one
+     * of the two the id of many resources (HEAD_PATH_MAX). The library clears
+     * all of it for each request.
+     */
+    POOL_SIZE = 12 * 1024,
     KNOCK_US = 100000,    /* until a full server looks again who waits */
     RUNS_MAX = 16,        /* of the library in a turn; nodes must be read too */
     RUNS_US = 10000,      /* no run begins later in the turn, either */
@@ -46,7 +81,7 @@ struct front {
     int held;                 /* requests that it asks for in each run */
     struct service service;
     struct connections connections;
-    struct accesslog accesslog;
+    struct log_limit log_limit;
     struct requestid_source ids;
 };
 
@@ -117,7 +152,7 @@ static enum MHD_Result send_answer(struct front *front, struct exchange *it,
         return MHD_NO;
     set_held(front, &it->connection, false);
     it->connection.answered_run = front->run;
-    accesslog_note(&front->accesslog, &it->request, response, now_us);
+    exchange_note_answer(it, &front->log_limit, response, now_us);
     /* a grant stays open until it is written */
     connection_answer(&it->connection,
                       exchange_has_grant(it) ? response->body_len : 0, now_us);
@@ -159,7 +194,6 @@ static enum MHD_Result front_take_step(struct front *front, struct exchange *it,
         return MHD_YES;
     case EXCHANGE_DELAY:
         MHD_suspend_connection(connection->http);
-        connection_delay(connection, now_us);
         return MHD_YES;
     case EXCHANGE_ANSWER:
         return send_answer(front, it, response, now_us);
@@ -193,7 +227,7 @@ static enum MHD_Result front_begin(struct front *front, struct exchange *it,
     int64_t now_us = clock_now_us();
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(
         it->connection.http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    exchange_open(it, method, target, now_us);
+    exchange_open(it, &front->service, method, target, now_us);
     head_init(&head, info != NULL ? info->header_size : 0, strlen(target));
     head.line_end = version + strlen(version);
     (void)MHD_get_connection_values_n(
@@ -201,8 +235,7 @@ static enum MHD_Result front_begin(struct front *front, struct exchange *it,
         /* NOLINTNEXTLINE(clang-analyzer-optin.core.*): the kinds are flags */
         MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &head);
     enum exchange_step step =
-        exchange_begin(&front->service, it, &head,
-                       strcmp(version, "HTTP/1.0") == 0, &response);
+        exchange_begin(it, &head, strcmp(version, "HTTP/1.0") == 0, &response);
     return front_take_step(front, it, step, &response, now_us);
 }
 
@@ -244,7 +277,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
     struct http_response response;
     int64_t now_us = clock_now_us();
     enum exchange_step step =
-        exchange_go_on(&front->service, exchange_of(it), now_us, &response);
+        exchange_go_on(exchange_of(it), now_us, &response);
     return front_take_step(front, exchange_of(it), step, &response, now_us);
 }
 
@@ -290,37 +323,24 @@ static void on_connection(void *cls, struct MHD_Connection *http,
     /* without memory, its handshake or its first request ends it */
     *context = NULL;
     if (socket != NULL)
-        *context =
-            connection_new(&front->connections, socket->connect_fd, http,
-                           session != NULL ? session->tls_session : NULL);
+        *context = connection_new(&front->connections, socket->connect_fd, http,
+                                  session != NULL ? session->tls_session : NULL,
+                                  clock_now_us());
 }
 
 /* ---- the library in our loop -------------------------------------------- */
 
-static void front_wake(void *ctx, struct connection *it)
+static void front_wake(struct connection *it)
 {
-    struct front *front = ctx;
+    struct front *front = it->all->owner;
     if (!it->is_held)
         MHD_resume_connection(it->http);
     front->is_due = true;
 }
 
-static void pause_connection(void *ctx, struct connection *it)
+static void front_pause(struct connection *it)
 {
-    (void)ctx;
     MHD_suspend_connection(it->http);
-}
-
-static bool on_leave(void *ctx, struct connection *it)
-{
-    struct front *front = ctx;
-    return exchange_on_leave(&front->service, exchange_of(it));
-}
-
-static void on_end(void *ctx, struct connection *it, bool is_answered)
-{
-    struct front *front = ctx;
-    exchange_on_end(&front->service, exchange_of(it), is_answered);
 }
 
 static void on_readable(void *arg, int events)
@@ -347,7 +367,7 @@ static void on_knock(void *arg, int events)
     (void)events;
     (void)loop_watch_set(front->door, 0);
     int64_t now_us = clock_now_us();
-    if (deadlines_make_room(&front->connections.deadlines, now_us))
+    if (connections_make_room(&front->connections, now_us))
         front->is_due = true;
     else
         loop_timer_set(front->timer, now_us + KNOCK_US);
@@ -405,6 +425,146 @@ void front_serve(struct front *front)
     if (front->door != NULL &&
         front->connections.metrics->connections >= front->connections_max)
         (void)loop_watch_set(front->door, LOOP_READABLE);
+}
+
+/* ---- the listening socket ----------------------------------------------- */
+
+/* -1: errno tells why. */
+static int front_open_at(const struct addrinfo *at, bool reuse_port)
+{
+    int fd =
+        socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
+               at->ai_protocol);
+    const int on = 1;
+    if (fd < 0)
+        return -1;
+    /* a restart must not wait for the old connections' TIME_WAIT */
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        (!reuse_port ||
+         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0) &&
+        bind(fd, at->ai_addr, at->ai_addrlen) == 0 &&
+        listen(fd, SOMAXCONN) == 0)
+        return fd;
+    int reason = errno;
+    (void)close(fd); /* nothing was written to it */
+    errno = reason;
+    return -1;
+}
+
+/* Binds and listens; the descriptor does not block. -1: error tells why. */
+static int front_listen(const struct config *config,
+                        char error[FRONT_ERROR_MAX])
+{
+    const struct address_query query =
+        address_query(config->listen_port, AI_PASSIVE);
+    char address[ADDRESS_TEXT_MAX];
+    struct addrinfo *list = NULL;
+    int fd = -1;
+    int code =
+        getaddrinfo(config->listen_host, query.port, &query.hints, &list);
+    for (const struct addrinfo *at = list; at != NULL && fd < 0;
+         at = at->ai_next)
+        fd = front_open_at(at, config->reuse_port);
+    if (fd < 0) {
+        const char *reason = code == 0 || code == EAI_SYSTEM
+                                 ? strerror(errno)
+                                 : gai_strerror(code);
+        address_format(address, sizeof address, config->listen_host,
+                       config->listen_port);
+        (void)snprintf(error, FRONT_ERROR_MAX, "listen %s: %c%s", address,
+                       tolower((unsigned char)reason[0]), reason + 1);
+    }
+    if (list != NULL)
+        freeaddrinfo(list);
+    return fd;
+}
+
+/* ---- the library -------------------------------------------------------- */
+
+/* The default would decode the target, and cut it at %00. */
+static size_t keep_escapes(void *cls, struct MHD_Connection *http, char *text)
+{
+    (void)cls;
+    (void)http;
+    return strlen(text);
+}
+
+static void on_library_log(void *cls, const char *format, va_list args)
+{
+    char text[256];
+    (void)cls;
+    if (!log_is_enabled(LOG_DEBUG))
+        return;
+    (void)vsnprintf(text, sizeof text, format, args); /* may be cut */
+    text[strcspn(text, "\n")] = '\0';
+    const struct log_field fields[] = {LOG_S("text", text), LOG_END};
+    log_write(LOG_DEBUG, "http_library", fields);
+}
+
+static void on_library_panic(void *cls, const char *file, unsigned line,
+                             const char *reason)
+{
+    (void)cls;
+    (void)file;
+    const struct log_field fields[] = {LOG_S("reason", reason),
+                                       LOG_N("line", line), LOG_END};
+    log_write(LOG_ERROR, "http_library_panic", fields);
+    abort();
+}
+
+/*
+ * The library wants to know where certificates come from. But each session is
+ * given its own when it begins, so that a reload needs nothing of the library.
+ */
+/* NOLINTNEXTLINE(readability-function-size): the library's parameters */
+static int refuse_handshake(gnutls_session_t session,
+                            const gnutls_datum_t *authorities, int count,
+                            const gnutls_pk_algorithm_t *algorithms,
+                            int algorithms_count, gnutls_pcert_st **chain,
+                            unsigned *chain_length, gnutls_privkey_t *key)
+{
+    (void)session;
+    (void)authorities;
+    (void)count;
+    (void)algorithms;
+    (void)algorithms_count;
+    *chain = NULL;
+    *chain_length = 0;
+    *key = NULL;
+    return -1;
+}
+
+/*
+ * Serves the listening socket fd; MHD_stop_daemon closes it. False: it cannot
+ * start. MHD_ALLOW_SUSPEND_RESUME includes a descriptor that wakes the library;
+ * MHD_USE_TURBO reads and writes at once, without asking epoll first; with it
+ * the library says no goodbye to a TLS session.
+ */
+static bool start_library(struct front *front, int fd)
+{
+    static const struct MHD_OptionItem plain[] = {{MHD_OPTION_END, 0, NULL}};
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): the library wants it so */
+    void *refuse = (void *)(intptr_t)refuse_handshake;
+    const struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, (char[]){TLS_PRIORITIES}},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, refuse},
+        {MHD_OPTION_END, 0, NULL}};
+    bool has_tls = front->service.tls != NULL;
+    MHD_set_panic_func(on_library_panic, NULL);
+    front->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+            (has_tls ? MHD_USE_TLS : MHD_USE_TURBO) | MHD_USE_ERROR_LOG,
+        0, NULL, NULL, on_request, front, /* the rest: options */
+        MHD_OPTION_EXTERNAL_LOGGER, on_library_log, NULL,
+        MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)front->connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)POOL_SIZE, MHD_OPTION_CONNECTION_TIMEOUT,
+        0u, /* connection.c has its own */
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, front,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, front, MHD_OPTION_ARRAY,
+        has_tls ? tls : plain, MHD_OPTION_END);
+    return front->daemon != NULL;
 }
 
 /* ---- the files that the configuration names ----------------------------- */
@@ -493,14 +653,13 @@ bool front_check(const struct config *config, char error[FRONT_ERROR_MAX])
 /* ---- start and stop ----------------------------------------------------- */
 
 static const struct connection_events events = {.wake = front_wake,
-                                                .pause = pause_connection,
-                                                .leave = on_leave,
-                                                .end = on_end};
+                                                .pause = front_pause,
+                                                .leave = exchange_on_leave,
+                                                .end = exchange_on_end};
 
 static bool front_start(struct front *front, const struct front_setup *setup,
                         char error[FRONT_ERROR_MAX])
 {
-    const struct config *config = setup->config;
     front->connections_max = (uint64_t)setup->connections_max;
     (void)snprintf(error, FRONT_ERROR_MAX, "no memory for the HTTP server");
     if (!connections_init(&front->connections, setup->loop, setup->metrics))
@@ -508,20 +667,14 @@ static bool front_start(struct front *front, const struct front_setup *setup,
     if (!service_open(&front->service, setup->loop, error))
         return false;
     front->connections.events = &events;
-    front->connections.ctx = front;
+    front->connections.owner = front;
     front->connections.size = sizeof(struct exchange);
     front->connections.tls = front->service.tls;
     front->connections.delayed_most = setup->connections_max / DELAYED_PART;
-    int fd = library_listen(config->listen_host, config->listen_port,
-                            config->reuse_port, error, FRONT_ERROR_MAX);
+    int fd = front_listen(setup->config, error);
     if (fd < 0)
         return false;
-    const struct library_handlers handlers = {on_request, on_completed,
-                                              on_connection, front};
-    front->daemon =
-        library_start(&handlers, fd, (unsigned)front->connections_max,
-                      front->service.tls != NULL);
-    if (front->daemon == NULL) {
+    if (!start_library(front, fd)) {
         (void)snprintf(error, FRONT_ERROR_MAX, "the HTTP server cannot start");
         return false; /* the process ends, and the socket with it */
     }
@@ -555,7 +708,7 @@ struct front *front_new(const struct front_setup *setup,
     };
     front->ids.seed = (uint64_t)clock_wall_us() ^ (uint64_t)getpid() << 40;
     front->is_due = true;
-    accesslog_init(&front->accesslog, setup->metrics);
+    front->log_limit = exchange_log_limit;
     if (!front_start(front, setup, error)) {
         front_free(front);
         return NULL;
@@ -601,7 +754,7 @@ void front_end_drain(struct front *front)
 void front_reload(struct front *front)
 {
     service_reload(&front->service);
-    exchanges_review(&front->service, &front->connections);
+    exchanges_review(&front->connections);
 }
 
 int front_in_flight(const struct front *front)

@@ -1,6 +1,6 @@
 /*
- * The HTTP side of the process: libmicrohttpd in our own loop. Only front.c and
- * library.h include <microhttpd.h>.
+ * The HTTP side of the process, as main.c sees it: all of api/ lies behind
+ * this.
  */
 #ifndef REDLOCKD_FRONT_H
 #define REDLOCKD_FRONT_H

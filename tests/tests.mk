@@ -53,8 +53,7 @@ unfuzzed := $(addprefix server/,world plan notify \
               $(addprefix base/,linefile loop) \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
-            $(addprefix api/,accesslog batch exchange front handler locks \
-              http/% \
+            $(addprefix api/,batch exchange front handler locks http/% \
               $(addprefix access/,access accounts audit))
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))
 $(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(fuzzed)

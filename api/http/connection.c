@@ -25,73 +25,21 @@ enum {
 
 /* ---- deadlines ---------------------------------------------------------- */
 
-static void to_end(struct deadline *it)
+static void connection_move_to_end(struct connection *it)
 {
     TAILQ_REMOVE(&it->all->list, it, link);
     TAILQ_INSERT_TAIL(&it->all->list, it, link);
 }
 
 /* We wait for the client from now on: others have kept us waiting longer. */
-static void await_client(struct deadline *it, int64_t now_us)
+static void connection_await_client(struct connection *it, int64_t now_us)
 {
     it->since_us = now_us;
     it->at_us = now_us + REQUEST_US;
-    to_end(it);
+    connection_move_to_end(it);
 }
 
-void deadline_init(struct deadline *it, struct deadlines *all, int fd,
-                   int64_t now_us)
-{
-    *it = (struct deadline){
-        .all = all,
-        .fd = fd,
-        .is_idle = true,
-        .since_us = now_us,
-        .at_us = now_us + REQUEST_US,
-    };
-    TAILQ_INSERT_TAIL(&all->list, it, link);
-}
-
-void deadline_fini(struct deadline *it)
-{
-    TAILQ_REMOVE(&it->all->list, it, link);
-}
-
-/* The first request has its time from when the connection was accepted. */
-void deadline_begin(struct deadline *it, int64_t now_us)
-{
-    it->is_idle = false;
-    if (it->has_served)
-        await_client(it, now_us);
-}
-
-void deadline_stop(struct deadline *it, int64_t now_us)
-{
-    it->has_served = true;
-    it->at_us = 0;
-    it->whole_us = now_us;
-}
-
-void deadline_answer(struct deadline *it, int64_t now_us)
-{
-    it->has_served = true; /* also if the head alone was answered */
-    await_client(it, now_us);
-}
-
-void deadline_end(struct deadline *it)
-{
-    it->is_idle = true;
-    it->at_us = it->since_us + IDLE_US;
-    to_end(it);
-}
-
-void deadlines_init(struct deadlines *all, struct metrics *metrics)
-{
-    TAILQ_INIT(&all->list);
-    all->metrics = metrics;
-}
-
-static void cut(struct deadline *it)
+static void connection_cut(struct connection *it)
 {
     it->at_us = 0;
     it->all->metrics->connections_cut++;
@@ -103,7 +51,7 @@ static void cut(struct deadline *it)
  * Whether anything came since the last request was whole: the library tells of
  * a head only when it is complete.
  */
-static bool has_begun_head(const struct deadline *it, int64_t now_us)
+static bool has_begun_head(const struct connection *it, int64_t now_us)
 {
     struct tcp_info info;
     socklen_t len = sizeof info;
@@ -113,16 +61,17 @@ static bool has_begun_head(const struct deadline *it, int64_t now_us)
     return came_us > it->whole_us + KERNEL_TICKS_US;
 }
 
-void deadlines_sweep(struct deadlines *all, int64_t now_us)
+void connections_sweep(struct connections *all, int64_t now_us)
 {
-    for (struct deadline *it = TAILQ_FIRST(&all->list); it != NULL;
-         it = TAILQ_NEXT(it, link)) {
+    struct connection *it;
+    TAILQ_FOREACH(it, &all->list, link)
+    {
         if (it->at_us == 0)
             continue;
         if (now_us >= it->at_us)
-            cut(it);
-        else if (it->is_idle && it->at_us > now_us + REQUEST_US &&
-                 has_begun_head(it, now_us))
+            connection_cut(it);
+        else if (it->state == CONNECTION_IDLE &&
+                 it->at_us > now_us + REQUEST_US && has_begun_head(it, now_us))
             it->at_us = now_us + REQUEST_US;
     }
 }
@@ -131,20 +80,20 @@ void deadlines_sweep(struct deadlines *all, int64_t now_us)
  * Thousands may wait for us, for longer than others are idle: each goes to the
  * end once it was passed, or every newcomer would have to pass them all.
  */
-bool deadlines_make_room(struct deadlines *all, int64_t now_us)
+bool connections_make_room(struct connections *all, int64_t now_us)
 {
-    const struct deadline *last = TAILQ_LAST(&all->list, deadline_list);
-    struct deadline *next = TAILQ_FIRST(&all->list);
-    for (struct deadline *it = NULL; it != last;) {
+    const struct connection *last = TAILQ_LAST(&all->list, connection_list);
+    struct connection *next = TAILQ_FIRST(&all->list);
+    for (struct connection *it = NULL; it != last;) {
         it = next;
         next = TAILQ_NEXT(it, link);
-        if (it->at_us != 0 &&
-            (it->is_idle || now_us - it->since_us >= PATIENCE_US)) {
-            cut(it);
+        if (it->at_us != 0 && (it->state == CONNECTION_IDLE ||
+                               now_us - it->since_us >= PATIENCE_US)) {
+            connection_cut(it);
             return true;
         }
         if (it->at_us == 0)
-            to_end(it);
+            connection_move_to_end(it);
     }
     return false;
 }
@@ -169,11 +118,10 @@ static void on_sweep(void *arg)
 {
     struct connections *all = arg;
     int64_t now_us = clock_now_us();
-    deadlines_sweep(&all->deadlines, now_us);
+    connections_sweep(all, now_us);
     if (crowd_note(&all->crowd, all->metrics->connections))
         (void)malloc_trim(0);
-    all->is_sweeping =
-        !TAILQ_EMPTY(&all->deadlines.list) || all->crowd.most > 0;
+    all->is_sweeping = !TAILQ_EMPTY(&all->list) || all->crowd.most > 0;
     if (all->is_sweeping)
         loop_timer_set(all->sweep_timer, now_us + SWEEP_US);
 }
@@ -198,7 +146,7 @@ static bool await_handshake(void *ctx)
         !loop_watch_set(it->watch, LOOP_READABLE | LOOP_DISCONNECT))
         return false;
     it->is_shaking = true;
-    it->all->events->pause(it->all->ctx, it);
+    it->all->events->pause(it);
     return true;
 }
 
@@ -215,7 +163,7 @@ static void end_delay(struct connection *it)
 {
     forget_delay(it);
     it->state = CONNECTION_READING;
-    it->all->events->wake(it->all->ctx, it);
+    it->all->events->wake(it);
 }
 
 static void connection_on_due(void *arg)
@@ -237,10 +185,10 @@ void connection_leave(struct connection *it)
     it->has_left = true;
     if (it->state == CONNECTION_DELAYED)
         end_delay(it);
-    if (it->state != CONNECTION_WAITING || !all->events->leave(all->ctx, it))
+    if (it->state != CONNECTION_WAITING || !all->events->leave(it))
         return;
     it->state = CONNECTION_GONE;
-    all->events->wake(all->ctx, it);
+    all->events->wake(it);
 }
 
 bool connection_is_trusted(struct connection *it, const char *target)
@@ -272,7 +220,7 @@ static void connection_on_watch(void *arg, int events)
         it->is_shaking = false;
         (void)loop_watch_set(it->watch, LOOP_DISCONNECT);
         tls_session_go_on(it->tls);
-        all->events->wake(all->ctx, it);
+        all->events->wake(it);
     } else if (events == LOOP_READABLE && (it->state != CONNECTION_WAITING ||
                                            !tls_session_has_ended(it->tls))) {
         /* It has sent more than the request that waited: that will be read. */
@@ -289,13 +237,13 @@ static void connection_on_watch(void *arg, int events)
 void connections_wake(struct connections *all)
 {
     all->is_ending = true;
-    for (struct deadline *at = TAILQ_FIRST(&all->deadlines.list); at != NULL;
-         at = TAILQ_NEXT(at, link)) {
-        struct connection *it = (struct connection *)at;
+    struct connection *it;
+    TAILQ_FOREACH(it, &all->list, link)
+    {
         if (it->is_shaking)
             tls_session_abort(it->tls);
         if (it->is_shaking || it->state == CONNECTION_WAITING)
-            all->events->wake(all->ctx, it);
+            all->events->wake(it);
         else if (it->state == CONNECTION_DELAYED)
             end_delay(it);
         it->is_shaking = false;
@@ -309,7 +257,7 @@ bool connections_init(struct connections *all, struct loop *loop,
                                 .metrics = metrics,
                                 .shakes = SHAKES_MIN,
                                 .shakes_left = SHAKES_MIN};
-    deadlines_init(&all->deadlines, metrics);
+    TAILQ_INIT(&all->list);
     all->sweep_timer = loop_timer_new(loop, on_sweep, all);
     TAILQ_INIT(&all->delayed);
     all->delay_timer = loop_timer_new(loop, connection_on_due, all);
@@ -318,20 +266,21 @@ bool connections_init(struct connections *all, struct loop *loop,
 
 void connections_fini(struct connections *all)
 {
-    assert(TAILQ_EMPTY(&all->deadlines.list));
+    assert(TAILQ_EMPTY(&all->list));
     loop_timer_free(all->sweep_timer);
     loop_timer_free(all->delay_timer);
 }
 
 struct connection *connection_new(struct connections *all, int fd, void *http,
-                                  struct gnutls_session_int *library)
+                                  struct gnutls_session_int *library,
+                                  int64_t now_us)
 {
-    int64_t now_us = clock_now_us();
     assert(all->events != NULL && all->size >= sizeof(struct connection));
     struct connection *it = calloc(1, all->size);
     if (it == NULL)
         return NULL;
     it->all = all;
+    it->fd = fd;
     it->http = http;
     it->watch = loop_watch_new(all->loop, fd, connection_on_watch, it);
     if (it->watch == NULL || !loop_watch_set(it->watch, LOOP_DISCONNECT)) {
@@ -340,7 +289,9 @@ struct connection *connection_new(struct connections *all, int fd, void *http,
         return NULL;
     }
     peer_describe(it->peer, fd);
-    deadline_init(&it->deadline, &all->deadlines, fd, now_us);
+    it->since_us = now_us;
+    it->at_us = now_us + REQUEST_US;
+    TAILQ_INSERT_TAIL(&all->list, it, link);
     all->metrics->connections++;
     if (!all->is_sweeping) {
         all->is_sweeping = true;
@@ -361,7 +312,7 @@ void connection_free(struct connection *it)
     connection_end(it, false);
     loop_watch_free(it->watch);
     tls_session_free(it->tls);
-    deadline_fini(&it->deadline);
+    TAILQ_REMOVE(&it->all->list, it, link);
     it->all->metrics->connections--;
     free(it->body);
     explicit_bzero(it, it->all->size);
@@ -376,7 +327,8 @@ void connection_begin(struct connection *it, int64_t now_us)
     it->state = CONNECTION_READING;
     it->body_seen = 0;
     it->body_is_unwanted = it->body_is_too_large = false;
-    deadline_begin(&it->deadline, now_us);
+    if (it->whole_us != 0)
+        connection_await_client(it, now_us);
     it->all->in_flight++;
     it->all->metrics->requests_accepted++;
 }
@@ -397,7 +349,8 @@ bool connection_add_body(struct connection *it, struct span piece)
 void connection_hold(struct connection *it, int64_t now_us)
 {
     assert(it->state == CONNECTION_READING);
-    deadline_stop(&it->deadline, now_us);
+    it->at_us = 0;
+    it->whole_us = now_us;
 }
 
 static void free_body(struct connection *it)
@@ -422,18 +375,19 @@ void connection_suspend(struct connection *it)
         (void)loop_watch_set(it->watch, LOOP_READABLE | LOOP_DISCONNECT);
 }
 
-void connection_delay(struct connection *it, int64_t now_us)
+bool connection_delay(struct connection *it, int64_t now_us)
 {
     struct connections *all = it->all;
     assert(it->state == CONNECTION_READING);
+    if (it->has_left || all->delayed_count >= all->delayed_most)
+        return false;
     it->state = CONNECTION_DELAYED;
     it->due_us = now_us + CONNECTION_DELAY_US;
     TAILQ_INSERT_TAIL(&all->delayed, it, delayed);
     all->delayed_count++;
     if (TAILQ_FIRST(&all->delayed) == it)
         loop_timer_set(all->delay_timer, it->due_us);
-    if (it->has_left)
-        connection_leave(it);
+    return true;
 }
 
 void connection_settle(struct connection *it)
@@ -444,11 +398,15 @@ void connection_settle(struct connection *it)
     /* To set the watch now would lose a FIN that was read in this turn. */
     it->state = CONNECTION_SETTLED;
     if (was_waiting)
-        it->all->events->wake(it->all->ctx, it);
+        it->all->events->wake(it);
 }
 
-/* A request was read before, so who counts has counted that. */
-int64_t connection_written_bytes(int fd)
+/*
+ * How many bytes were written to the socket since it was connected, whatever
+ * became of them since; also after a reset. -1: the kernel does not tell: it
+ * has counted no request either.
+ */
+static int64_t connection_written_bytes(int fd)
 {
     struct tcp_info info;
     socklen_t len = sizeof info;
@@ -463,16 +421,16 @@ void connection_answer(struct connection *it, size_t proof_len, int64_t now_us)
 {
     it->state = CONNECTION_ANSWERED;
     it->proof_len = proof_len;
-    deadline_answer(&it->deadline, now_us);
+    connection_await_client(it, now_us);
     if (proof_len > 0)
-        it->written_before = connection_written_bytes(it->deadline.fd);
+        it->written_before = connection_written_bytes(it->fd);
 }
 
 bool connection_may_have_answer(const struct connection *it)
 {
     if (it->state != CONNECTION_ANSWERED || it->proof_len == 0)
         return false;
-    int64_t written = connection_written_bytes(it->deadline.fd);
+    int64_t written = connection_written_bytes(it->fd);
     return it->written_before < 0 || written < 0 ||
            written - it->written_before > (int64_t)it->proof_len;
 }
@@ -487,12 +445,14 @@ void connection_end(struct connection *it, bool is_written)
         metrics->requests_answered++;
     else
         metrics->requests_abandoned++;
-    it->all->events->end(it->all->ctx, it, is_answered);
+    it->all->events->end(it, is_answered);
     if (it->state == CONNECTION_DELAYED)
         forget_delay(it);
     it->state = CONNECTION_IDLE;
-    if (is_answered)
-        deadline_end(&it->deadline);
+    if (is_answered) { /* it may send another */
+        it->at_us = it->since_us + IDLE_US;
+        connection_move_to_end(it);
+    }
     it->all->in_flight--;
     free_body(it);
 }

@@ -1,7 +1,7 @@
 /*
  * One connection of a client: where its request stands, and whether the client
- * is still there. Knows neither the HTTP library nor what is asked: the owner
- * of the connections keeps that behind each of them, and is told.
+ * is still there. Knows neither the HTTP library nor what is asked:
+ * api/exchange keeps the request behind each connection, and is told.
  *
  *        head        whole, and its outcome takes a while    outcome
  *   IDLE ────→ READING ────────────────────→ WAITING ────────────→ SETTLED
@@ -12,8 +12,9 @@
  *                                └────────────────────────────────────┘
  *
  * A refusal that must come late, as there were too many: READING → DELAYED →
- * READING, and answered. A client that asks again as soon as it is answered
- * then asks slowly. It costs nothing meanwhile.
+ * READING, and answered. Without that, a client that asks again as soon as it
+ * is answered would take the time of the others, and no limit would hold it
+ * back. A delayed one costs nothing. docs/authentication.md promises it.
  *
  * What becomes of a request when its client leaves, its connection is cut, the
  * configuration that let it in is read anew, or the server stops:
@@ -39,6 +40,9 @@
  * waits, nobody reads; so a look at what lies in the socket tells. It is taken
  * before a grant is answered, and each time that something comes while the
  * connection is suspended, unless other data comes first.
+ *
+ * A connection has a deadline whenever we wait for its client. It has none
+ * while the client waits for us.
  */
 #ifndef REDLOCKD_CONNECTION_H
 #define REDLOCKD_CONNECTION_H
@@ -50,69 +54,6 @@
 #include "../../server/base/types.h"
 #include "../../server/lock/metrics.h"
 #include "tls.h"
-
-/* ---- deadlines ---------------------------------------------------------- */
-
-/*
- * How long a client may take to send a request and to take its answer, and
- * which connection is closed when there are too many.
- *
- * A connection has a deadline whenever we wait for its client. It has none
- * while the client waits for us.
- */
-
-/*
- * The deadlines of all connections: those we wait for from the longest awaited
- * to the last, and between them those that wait for us.
- */
-struct deadlines {
-    TAILQ_HEAD(deadline_list, deadline) list;
-    struct metrics *metrics;
-};
-
-/* metrics is borrowed. */
-void deadlines_init(struct deadlines *all, struct metrics *metrics);
-
-/* The deadline of one connection; part of it. */
-struct deadline {
-    struct deadlines *all;
-    TAILQ_ENTRY(deadline) link;
-    int fd;
-    bool is_idle;     /* no head has been read since the last answer */
-    bool has_served;  /* not the first request any more */
-    int64_t since_us; /* we have been waiting for the client since then */
-    int64_t at_us;    /* the connection is cut then; 0: never */
-    int64_t whole_us; /* when the last request was whole */
-};
-
-/* A connection was accepted: its first request must come. fd is borrowed. */
-void deadline_init(struct deadline *it, struct deadlines *all, int fd,
-                   int64_t now_us);
-void deadline_fini(struct deadline *it);
-
-/* A head was read. */
-void deadline_begin(struct deadline *it, int64_t now_us);
-
-/* The request is whole: the client waits for us. */
-void deadline_stop(struct deadline *it, int64_t now_us);
-
-/* The answer was handed over: the client must take it. */
-void deadline_answer(struct deadline *it, int64_t now_us);
-
-/* The client has taken the answer: it may send another request. */
-void deadline_end(struct deadline *it);
-
-/* Cuts the connections whose deadline has passed. */
-void deadlines_sweep(struct deadlines *all, int64_t now_us);
-
-/*
- * Cuts the connection whose client has kept us waiting longest, to make room
- * for another: an idle one, or one whose request or answer has taken a second.
- * False: there is none.
- */
-bool deadlines_make_room(struct deadlines *all, int64_t now_us);
-
-/* ---- connections -------------------------------------------------------- */
 
 enum connection_state {
     CONNECTION_IDLE,
@@ -131,18 +72,18 @@ enum {
 
 struct connection;
 
-/* What the owner of the connections is told. */
+/* What others do for a connection. */
 struct connection_events {
     /* It no longer waits: its state is SETTLED or GONE, or READING after a
      * delay, or its handshake can go on. */
-    void (*wake)(void *ctx, struct connection *it);
+    void (*wake)(struct connection *it);
     /* From within the library: its handshake waits for its client. */
-    void (*pause)(void *ctx, struct connection *it);
+    void (*pause)(struct connection *it);
     /* The client of a request that waits has left. True: then nobody waits for
      * the outcome any more. */
-    bool (*leave)(void *ctx, struct connection *it);
+    bool (*leave)(struct connection *it);
     /* The request is over; is_answered: the client has its answer. */
-    void (*end)(void *ctx, struct connection *it, bool is_answered);
+    void (*end)(struct connection *it, bool is_answered);
 };
 
 /*
@@ -160,17 +101,21 @@ struct crowd {
  */
 bool crowd_note(struct crowd *crowd, uint64_t count);
 
+TAILQ_HEAD(connection_list, connection);
+
 /* All connections of a listener. */
 struct connections {
     const struct connection_events *events;
-    void *ctx;   /* of the events */
-    size_t size; /* of each connection, with what its owner keeps behind it */
+    void *owner;     /* whoever handles the events finds it here */
+    size_t size;     /* of each connection, with what follows it */
     struct tls *tls; /* NULL: plain HTTP */
     struct loop *loop;
     struct metrics *metrics;
-    struct deadlines deadlines;
+    /* those we wait for, from the longest awaited to the last, and between them
+     * those that wait for us */
+    struct connection_list list;
     /* those that are delayed, from the one that is due first to the last */
-    TAILQ_HEAD(, connection) delayed;
+    struct connection_list delayed;
     struct loop_timer *delay_timer;
     int delayed_count;
     int delayed_most; /* at once; 0: none is delayed */
@@ -184,10 +129,14 @@ struct connections {
 };
 
 struct connection {
-    struct deadline deadline; /* first, so that it leads to its connection */
+    TAILQ_ENTRY(connection) link;    /* of list */
     TAILQ_ENTRY(connection) delayed; /* while it is CONNECTION_DELAYED */
     int64_t due_us;                  /* then: when it is refused */
     struct connections *all;
+    int fd;
+    int64_t since_us; /* we have been waiting for the client since then */
+    int64_t at_us;    /* the connection is cut then; 0: never */
+    int64_t whole_us; /* when the last request was whole; 0: none was */
     struct loop_watch *watch;
     void *http;              /* the library's connection */
     struct tls_session *tls; /* NULL: plain */
@@ -210,12 +159,17 @@ struct connection {
     bool body_is_too_large; /* likewise */
 };
 
+/* ---- all of them -------------------------------------------------------- */
+
 /*
- * Fills in all but events, ctx, size and tls, which the owner sets.
+ * Fills in all but events, owner, size and tls, which the caller sets.
  * False: no memory.
  */
 bool connections_init(struct connections *all, struct loop *loop,
                       struct metrics *metrics);
+
+/* All connections must have been freed. */
+void connections_fini(struct connections *all);
 
 /*
  * A turn of the HTTP side ends, which took so long. When a crowd of handshakes
@@ -224,11 +178,20 @@ bool connections_init(struct connections *all, struct loop *loop,
  */
 void connections_end_turn(struct connections *all, int64_t took_us);
 
-/* All connections must have been freed. */
-void connections_fini(struct connections *all);
+/* Cuts those whose deadline has passed; a timer does it twice a second. */
+void connections_sweep(struct connections *all, int64_t now_us);
+
+/*
+ * Cuts the connection whose client has kept us waiting longest, to make room
+ * for another: an idle one, or one whose request or answer has taken a second.
+ * False: there is none.
+ */
+bool connections_make_room(struct connections *all, int64_t now_us);
 
 /* Wakes each connection that waits, is delayed or paused: the process ends. */
 void connections_wake(struct connections *all);
+
+/* ---- one of them -------------------------------------------------------- */
 
 /*
  * A connection that was just accepted; NULL: no memory. fd is borrowed. What
@@ -236,12 +199,14 @@ void connections_wake(struct connections *all);
  * library made for it; NULL if all->tls is.
  */
 struct connection *connection_new(struct connections *all, int fd, void *http,
-                                  struct gnutls_session_int *library);
+                                  struct gnutls_session_int *library,
+                                  int64_t now_us);
 
 /* Before its descriptor is closed. Clears what follows it: it may be secret. */
 void connection_free(struct connection *it);
 
-/* A head was read: a request begins. */
+/* A head was read: a request begins. The first has its time from when the
+ * connection was accepted. */
 void connection_begin(struct connection *it, int64_t now_us);
 
 /*
@@ -271,17 +236,12 @@ void connection_leave(struct connection *it);
 /* Whether its client certainly has left. */
 bool connection_has_left(struct connection *it);
 
-/* Whether there is room for one more that is delayed. */
-static inline bool connection_may_delay(const struct connection *it)
-{
-    return it->all->delayed_count < it->all->delayed_most;
-}
-
 /*
  * It is refused, and its answer comes later; wake tells when, or that the
- * client has left. connection_may_delay must be true.
+ * client has left. False: too many are delayed, or it has left before; answer
+ * it now.
  */
-void connection_delay(struct connection *it, int64_t now_us);
+bool connection_delay(struct connection *it, int64_t now_us);
 
 /* It has its outcome. */
 void connection_settle(struct connection *it);
@@ -297,12 +257,6 @@ void connection_answer(struct connection *it, size_t proof_len, int64_t now_us);
  * client may have it. True as well if the kernel does not tell.
  */
 bool connection_may_have_answer(const struct connection *it);
-
-/*
- * How many bytes were written to the socket since it was connected, whatever
- * became of them since; also after a reset. -1: the kernel does not tell.
- */
-int64_t connection_written_bytes(int fd);
 
 /* The request is over; is_written: the kernel took the whole answer. */
 void connection_end(struct connection *it, bool is_written);

@@ -1,5 +1,6 @@
 /*
- * Deadlines of clients, in a time that the tests make up.
+ * Deadlines of clients, and who gives way to others, in a time that the tests
+ * make up.
  */
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,147 +9,227 @@
 #include "../../lib/suite/suite.h"
 #include "../tcp.h"
 
-enum { CLIENTS = 3 };
+enum { CLIENTS = 3, ALL = CLIENTS, STEPS_MAX = 9 };
 
 #define SECOND INT64_C(1000000)
 #define START (1000 * SECOND)
 
 static struct metrics metrics;
-static struct deadlines all;
-static struct deadline its[CLIENTS];
-static int clients[CLIENTS]; /* the other ends */
+static struct loop *loop;
+static struct connections all;
+static struct connection *its[CLIENTS];
+static int ends[CLIENTS][2]; /* ours, and the client's */
+
+static void on_end(struct connection *it, bool is_answered)
+{
+    (void)it, (void)is_answered;
+}
+
+static void connect_all(void)
+{
+    for (int i = 0; i < CLIENTS; i++) {
+        its[i] = connection_new(&all, ends[i][0], NULL, NULL, START);
+        ck_assert_ptr_nonnull(its[i]);
+    }
+}
+
+static void disconnect_all(void)
+{
+    for (int i = 0; i < CLIENTS; i++)
+        connection_free(its[i]);
+}
 
 static void set_up(void)
 {
+    static const struct connection_events events = {.end = on_end};
     metrics = (struct metrics){0};
-    deadlines_init(&all, &metrics);
-    for (int i = 0; i < CLIENTS; i++) {
-        int pair[2];
-        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-        clients[i] = pair[1];
-        deadline_init(&its[i], &all, pair[0], START + i);
-    }
+    loop = loop_new();
+    ck_assert_ptr_nonnull(loop);
+    ck_assert(connections_init(&all, loop, &metrics));
+    all.events = &events;
+    all.size = sizeof(struct connection);
+    for (int i = 0; i < CLIENTS; i++)
+        ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends[i]), 0);
+    connect_all();
 }
 
 static void tear_down(void)
 {
+    disconnect_all();
     for (int i = 0; i < CLIENTS; i++) {
-        deadline_fini(&its[i]);
-        close(its[i].fd);
-        close(clients[i]);
+        close(ends[i][0]);
+        close(ends[i][1]);
     }
-    ck_assert_ptr_null(TAILQ_FIRST(&all.list));
-    ck_assert_ptr_null(TAILQ_LAST(&all.list, deadline_list));
+    connections_fini(&all);
+    loop_free(loop);
 }
 
-static bool is_cut(int client)
+/* An 'x' for each that was cut, as in "-x-"; each is counted once. */
+static void expect_cut(const char *expected)
 {
-    char byte;
-    return recv(clients[client], &byte, 1, MSG_DONTWAIT) == 0;
+    char cut[CLIENTS + 1] = "---", byte;
+    int count = 0;
+    for (int i = 0; i < CLIENTS; i++) {
+        bool is_cut = recv(ends[i][1], &byte, 1, MSG_DONTWAIT) == 0;
+        cut[i] = is_cut ? 'x' : '-';
+        count += is_cut;
+    }
+    ck_assert_str_eq(cut, expected);
+    ck_assert_uint_eq(metrics.connections_cut, (uint64_t)count);
 }
 
-static void expect_cut(bool first, bool second, bool third)
+/* ---- stories ------------------------------------------------------------ */
+
+/* What happens: to a client, or to all; or somebody looks. */
+enum act {
+    NOTHING,
+    HEAD,    /* it has come */
+    WHOLE,   /* so has the body */
+    ANSWER,  /* is on its way */
+    TAKEN,   /* the client has it */
+    SERVE,   /* all of that */
+    SWEEP,   /* then those are cut */
+    ROOM,    /* is made: likewise */
+    NO_ROOM, /* can be made: likewise */
+};
+
+static void act_on(enum act act, struct connection *it, int64_t at_us)
 {
-    ck_assert_int_eq(is_cut(0), first);
-    ck_assert_int_eq(is_cut(1), second);
-    ck_assert_int_eq(is_cut(2), third);
-    ck_assert_int_eq((int)metrics.connections_cut, first + second + third);
+    if (act == HEAD || act == SERVE)
+        connection_begin(it, at_us);
+    if (act == WHOLE || act == SERVE)
+        connection_hold(it, at_us);
+    if (act == ANSWER || act == SERVE)
+        connection_answer(it, 0, at_us);
+    if (act == TAKEN || act == SERVE)
+        connection_end(it, true);
 }
 
-/* A whole request. */
-static void send_whole(struct deadline *it, int64_t at_us)
+static void act_step(enum act act, int who, int64_t at_us)
 {
-    deadline_begin(it, at_us);
-    deadline_stop(it, at_us);
+    if (act == SWEEP)
+        connections_sweep(&all, at_us);
+    else if (act == ROOM || act == NO_ROOM)
+        ck_assert(connections_make_room(&all, at_us) == (act == ROOM));
+    for (int i = 0; i < CLIENTS; i++)
+        if (who == ALL || who == i)
+            act_on(act, its[i], at_us);
 }
 
-/* And its answer. */
-static void serve(struct deadline *it, int64_t at_us)
-{
-    send_whole(it, at_us);
-    deadline_answer(it, at_us);
-    deadline_end(it);
-}
+static const struct {
+    const char *name;
+    struct {
+        enum act act;
+        int who, at_ms;
+        const char *cut; /* NULL: nobody looks */
+    } steps[STEPS_MAX];
+} stories[] = {
+    {"a first request must come in ten seconds",
+     {{SWEEP, ALL, 9999, "---"},
+      {SWEEP, ALL, 10000, "xxx"},
+      {SWEEP, ALL, 10001, "xxx"}}},
+    {"a first head wins no time",
+     {{SERVE, 1, 0, 0},
+      {SERVE, 2, 0, 0},
+      {HEAD, 0, 9000, 0},
+      {SWEEP, ALL, 10000, "x--"}}},
+    {"a whole request waits for us without end",
+     {{HEAD, ALL, 0, 0},
+      {WHOLE, ALL, 0, 0},
+      {SWEEP, ALL, 1000000, "---"},
+      {NO_ROOM, ALL, 1000000, "---"}}},
+    {"an answer must be taken in ten seconds",
+     {{HEAD, 0, 0, 0},
+      {WHOLE, 0, 1000, 0},
+      {ANSWER, 0, 20000, 0},
+      {SERVE, 1, 20000, 0},
+      {SERVE, 2, 20000, 0},
+      {SWEEP, ALL, 29999, "---"},
+      {SWEEP, ALL, 30000, "x--"}}},
+    {"an idle connection lasts 75 seconds from its answer",
+     {{SERVE, 0, 0, 0},
+      {SERVE, 1, 1, 0},
+      {SERVE, 2, 2, 0},
+      {SWEEP, ALL, 74999, "---"},
+      {SWEEP, ALL, 75001, "xx-"}}},
+    {"a later head must be followed by its body in ten seconds",
+     {{SERVE, ALL, 0, 0},
+      {HEAD, 1, 30000, 0},
+      {SWEEP, ALL, 39999, "---"},
+      {SWEEP, ALL, 40000, "-x-"}}},
+    {"the longest idle gives way",
+     {{ROOM, ALL, 3, "x--"},
+      {SERVE, 1, 4, 0},
+      {ROOM, ALL, 5, "x-x"},
+      {ROOM, ALL, 6, "xxx"},
+      {NO_ROOM, ALL, 7, "xxx"}}},
+    {"a request has one second before it gives way",
+     {{HEAD, ALL, 500, 0},
+      {NO_ROOM, ALL, 999, "---"},
+      {ROOM, ALL, 1000, "x--"}}},
+    {"an answer has one second before it gives way",
+     {{HEAD, ALL, 0, 0},
+      {WHOLE, ALL, 0, 0},
+      {ANSWER, 1, 5000, 0},
+      {NO_ROOM, ALL, 5999, "---"},
+      {ROOM, ALL, 6000, "-x-"}}},
+    /* who takes an answer or sends a head goes to the end of the list */
+    {"who was busy last gives way last",
+     {{SERVE, ALL, 0, 0},
+      {HEAD, 0, 1000, 0},
+      {SERVE, 1, 1000, 0},
+      {ROOM, ALL, 3000, "--x"},
+      {ROOM, ALL, 3000, "x-x"},
+      {ROOM, ALL, 3000, "xxx"}}},
+    {"who took its answer last gives way last",
+     {{HEAD, 0, 0, 0},
+      {WHOLE, 0, 0, 0},
+      {ANSWER, 0, 0, 0},
+      {SERVE, 1, 0, 0},
+      {SERVE, 2, 0, 0},
+      {TAKEN, 0, 0, 0},
+      {ROOM, ALL, 1, "-x-"}}},
+};
 
 SUITE(deadline, .set_up = set_up, .tear_down = tear_down);
 
-/* ---- deadlines ---------------------------------------------------------- */
-
-TEST(a_first_request_must_come_in_ten_seconds)
+TEST_EACH(the_client_has_its_time_and_no_more, stories)
 {
-    deadlines_sweep(&all, START + 10 * SECOND - 1);
-    expect_cut(false, false, false);
-    deadlines_sweep(&all, START + 10 * SECOND + 1);
-    expect_cut(true, true, false);
-    /* each is cut and counted once */
-    deadlines_sweep(&all, START + 10 * SECOND + 2);
-    deadlines_sweep(&all, START + 10 * SECOND + 3);
-    expect_cut(true, true, true);
+    for (int i = 0; i < STEPS_MAX; i++) {
+        enum act act = stories[_i].steps[i].act;
+        const char *cut = stories[_i].steps[i].cut;
+        act_step(act, stories[_i].steps[i].who,
+                 START + stories[_i].steps[i].at_ms * (SECOND / 1000));
+        if (cut != NULL)
+            expect_cut(cut);
+    }
 }
 
-TEST(a_first_head_wins_no_time)
+/* Those that wait for us are passed once, not for each newcomer. */
+TEST(who_waits_for_us_goes_to_the_end)
 {
-    deadline_begin(&its[0], START + 9 * SECOND);
-    deadlines_sweep(&all, START + 10 * SECOND);
-    expect_cut(true, false, false);
+    for (int i = 0; i < 2; i++) {
+        connection_begin(its[i], START);
+        connection_hold(its[i], START);
+    }
+    ck_assert_ptr_eq(TAILQ_FIRST(&all.list), its[0]);
+    ck_assert(connections_make_room(&all, START + SECOND));
+    expect_cut("--x");
+    ck_assert_ptr_eq(TAILQ_FIRST(&all.list), its[2]);
+    ck_assert_ptr_eq(TAILQ_NEXT(its[2], link), its[0]);
+    ck_assert_ptr_eq(TAILQ_LAST(&all.list, connection_list), its[1]);
+    ck_assert(!connections_make_room(&all, START + SECOND));
+    connection_answer(its[0], 0, START + SECOND);
+    connection_answer(its[1], 0, START + SECOND);
+    ck_assert(connections_make_room(&all, START + 2 * SECOND));
+    expect_cut("x-x");
 }
 
-TEST(a_whole_request_waits_for_us_without_end)
+TEST(nobody_gives_way_where_nobody_is)
 {
-    for (int i = 0; i < CLIENTS; i++)
-        send_whole(&its[i], START);
-    deadlines_sweep(&all, START + 1000 * SECOND);
-    ck_assert(!deadlines_make_room(&all, START + 1000 * SECOND));
-    expect_cut(false, false, false);
-}
-
-TEST(an_answer_must_be_taken_in_ten_seconds)
-{
-    deadline_begin(&its[0], START);
-    deadline_stop(&its[0], START + SECOND);
-    deadline_answer(&its[0], START + 20 * SECOND);
-    serve(&its[1], START + 20 * SECOND);
-    serve(&its[2], START + 20 * SECOND);
-    deadlines_sweep(&all, START + 30 * SECOND - 1);
-    expect_cut(false, false, false);
-    deadlines_sweep(&all, START + 30 * SECOND);
-    expect_cut(true, false, false);
-}
-
-TEST(an_idle_connection_lasts_75_seconds_from_its_answer)
-{
-    for (int i = 0; i < CLIENTS; i++)
-        serve(&its[i], START + i);
-    deadlines_sweep(&all, START + 75 * SECOND - 1);
-    expect_cut(false, false, false);
-    deadlines_sweep(&all, START + 75 * SECOND + 1);
-    expect_cut(true, true, false);
-}
-
-TEST(a_later_head_must_be_followed_by_its_body_in_ten_seconds)
-{
-    for (int i = 0; i < CLIENTS; i++)
-        serve(&its[i], START);
-    deadline_begin(&its[1], START + 30 * SECOND);
-    deadlines_sweep(&all, START + 40 * SECOND - 1);
-    expect_cut(false, false, false);
-    deadlines_sweep(&all, START + 40 * SECOND);
-    expect_cut(false, true, false);
-}
-
-/* What was answered by its head alone is no first request either. */
-TEST(a_request_after_a_refused_head_has_time_of_its_own)
-{
-    deadline_begin(&its[0], START);
-    deadline_answer(&its[0], START);
-    deadline_end(&its[0]);
-    deadline_begin(&its[0], START + 8 * SECOND);
-    for (int i = 1; i < CLIENTS; i++)
-        serve(&its[i], START);
-    deadlines_sweep(&all, START + 18 * SECOND - 1);
-    expect_cut(false, false, false);
-    deadlines_sweep(&all, START + 18 * SECOND);
-    expect_cut(true, false, false);
+    disconnect_all();
+    ck_assert(!connections_make_room(&all, START));
+    connect_all();
 }
 
 /* ---- a head that began -------------------------------------------------- */
@@ -157,30 +238,35 @@ TEST(a_request_after_a_refused_head_has_time_of_its_own)
 static void send_over_tcp(void)
 {
     struct tcp tcp = tcp_connect();
-    close(its[0].fd);
-    its[0].fd = tcp.server;
-    close(clients[0]);
-    clients[0] = tcp.client;
-    ck_assert_int_eq(send(clients[0], "GET", 3, 0), 3);
+    disconnect_all();
+    close(ends[0][0]);
+    close(ends[0][1]);
+    ends[0][0] = tcp.server;
+    ends[0][1] = tcp.client;
+    connect_all();
+    ck_assert_int_eq(send(ends[0][1], "GET", 3, 0), 3);
+}
+
+static void expect_times(int64_t at_us, int64_t first_us, int64_t second_us)
+{
+    connections_sweep(&all, at_us);
+    ck_assert_int_eq(its[0]->at_us, first_us);
+    ck_assert_int_eq(its[1]->at_us, second_us);
 }
 
 /* Just now, for this test. */
 TEST(a_head_that_began_must_be_whole_in_ten_seconds)
 {
+    const int64_t idle_us = START + 75 * SECOND;
     send_over_tcp();
-    for (int i = 0; i < CLIENTS; i++)
-        serve(&its[i], START);
+    act_step(SERVE, ALL, START);
     /* what came with the last request, as far as the kernel can tell */
-    deadlines_sweep(&all, START + 15000);
-    ck_assert_int_eq(its[0].at_us, START + 75 * SECOND);
-    deadlines_sweep(&all, START + 64 * SECOND);
-    ck_assert_int_eq(its[0].at_us, START + 74 * SECOND);
-    ck_assert_int_eq(its[1].at_us, START + 75 * SECOND);
-    deadlines_sweep(&all, START + 70 * SECOND);
-    ck_assert_int_eq(its[0].at_us, START + 74 * SECOND);
-    deadlines_sweep(&all, START + 74 * SECOND - 1);
+    expect_times(START + 15000, idle_us, idle_us);
+    expect_times(START + 64 * SECOND, START + 74 * SECOND, idle_us);
+    expect_times(START + 70 * SECOND, START + 74 * SECOND, idle_us);
+    expect_times(START + 74 * SECOND - 1, START + 74 * SECOND, idle_us);
     ck_assert_uint_eq(metrics.connections_cut, 0);
-    deadlines_sweep(&all, START + 74 * SECOND);
+    expect_times(START + 74 * SECOND, 0, idle_us);
     ck_assert_uint_eq(metrics.connections_cut, 1);
 }
 
@@ -189,96 +275,7 @@ TEST(what_came_with_the_last_request_begins_no_other)
     enum { AGO_US = 60000 }; /* or longer */
     send_over_tcp();
     usleep(AGO_US);
-    serve(&its[0], START);
-    deadlines_sweep(&all, START + AGO_US);
-    ck_assert_int_eq(its[0].at_us, START + 75 * SECOND);
-}
-
-/* ---- room --------------------------------------------------------------- */
-
-TEST(the_longest_idle_gives_way)
-{
-    ck_assert(deadlines_make_room(&all, START + 3));
-    expect_cut(true, false, false);
-    serve(&its[1], START + 4);
-    ck_assert(deadlines_make_room(&all, START + 5));
-    expect_cut(true, false, true);
-    ck_assert(deadlines_make_room(&all, START + 6));
-    expect_cut(true, true, true);
-    ck_assert(!deadlines_make_room(&all, START + 7));
-}
-
-TEST(a_request_has_one_second_before_it_gives_way)
-{
-    for (int i = 0; i < CLIENTS; i++)
-        deadline_begin(&its[i], START + SECOND / 2);
-    ck_assert(!deadlines_make_room(&all, START + SECOND - 1));
-    ck_assert(deadlines_make_room(&all, START + SECOND));
-    expect_cut(true, false, false);
-    ck_assert(!deadlines_make_room(&all, START + SECOND));
-}
-
-TEST(an_answer_has_one_second_before_it_gives_way)
-{
-    for (int i = 0; i < CLIENTS; i++)
-        send_whole(&its[i], START);
-    deadline_answer(&its[1], START + 5 * SECOND);
-    ck_assert(!deadlines_make_room(&all, START + 6 * SECOND - 1));
-    ck_assert(deadlines_make_room(&all, START + 6 * SECOND));
-    expect_cut(false, true, false);
-}
-
-/* Those that wait for us are passed once, not for each newcomer. */
-TEST(who_waits_for_us_goes_to_the_end)
-{
-    for (int i = 0; i < 2; i++)
-        send_whole(&its[i], START);
-    ck_assert_ptr_eq(TAILQ_FIRST(&all.list), &its[0]);
-    ck_assert(deadlines_make_room(&all, START + SECOND));
-    expect_cut(false, false, true);
-    ck_assert_ptr_eq(TAILQ_FIRST(&all.list), &its[2]);
-    ck_assert_ptr_eq(TAILQ_NEXT(&its[2], link), &its[0]);
-    ck_assert_ptr_eq(TAILQ_LAST(&all.list, deadline_list), &its[1]);
-    ck_assert(!deadlines_make_room(&all, START + SECOND));
-    expect_cut(false, false, true);
-    deadline_answer(&its[0], START + SECOND);
-    deadline_answer(&its[1], START + SECOND);
-    ck_assert(deadlines_make_room(&all, START + 2 * SECOND));
-    expect_cut(true, false, true);
-}
-
-TEST(nobody_gives_way_where_nobody_is)
-{
-    for (int i = 0; i < CLIENTS; i++)
-        deadline_fini(&its[i]);
-    ck_assert(!deadlines_make_room(&all, START));
-    for (int i = 0; i < CLIENTS; i++)
-        deadline_init(&its[i], &all, its[i].fd, START);
-}
-
-/* In turn: who takes an answer or sends a head goes to the end of the list. */
-TEST(who_was_busy_last_gives_way_last)
-{
-    for (int i = 0; i < CLIENTS; i++)
-        serve(&its[i], START);
-    deadline_begin(&its[0], START + SECOND);
-    serve(&its[1], START + SECOND);
-    ck_assert(deadlines_make_room(&all, START + 3 * SECOND));
-    expect_cut(false, false, true);
-    ck_assert(deadlines_make_room(&all, START + 3 * SECOND));
-    expect_cut(true, false, true);
-    ck_assert(deadlines_make_room(&all, START + 3 * SECOND));
-    expect_cut(true, true, true);
-}
-
-/* The answer took long to be taken; the others are asked first. */
-TEST(who_took_its_answer_last_gives_way_last)
-{
-    send_whole(&its[0], START);
-    deadline_answer(&its[0], START);
-    serve(&its[1], START);
-    serve(&its[2], START);
-    deadline_end(&its[0]);
-    ck_assert(deadlines_make_room(&all, START + 1));
-    expect_cut(false, true, false);
+    act_on(SERVE, its[0], START);
+    connections_sweep(&all, START + AGO_US);
+    ck_assert_int_eq(its[0]->at_us, START + 75 * SECOND);
 }

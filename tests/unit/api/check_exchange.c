@@ -112,7 +112,7 @@ TEST_EACH(what_the_head_shows_is_refused_and_closes, refused)
 static enum exchange_step request(const char *method, const char *target,
                                   const char *body)
 {
-    exchange_open(pair.it, method, target, play.now_us);
+    exchange_open(pair.it, &pair.service, method, target, play.now_us);
     http_find_call(&pair.it->request);
     strcpy(pair.it->request.id, "r-1");
     pair.it->request.content_type = span_of("application/json");
@@ -160,6 +160,7 @@ TEST(who_has_left_gets_no_grant)
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
     connection_end(&pair.it->connection, false);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
 }
 
 TEST(who_has_left_gets_other_answers)
@@ -182,7 +183,7 @@ TEST(what_has_its_answer_gets_no_other)
 TEST(a_body_that_is_too_large_is_refused)
 {
     static const char piece[HTTP_BODY_MAX + 1];
-    exchange_open(pair.it, "POST", "/locks", play.now_us);
+    exchange_open(pair.it, &pair.service, "POST", "/locks", play.now_us);
     http_find_call(&pair.it->request);
     ck_assert(connection_add_body(&pair.it->connection,
                                   (struct span){piece, sizeof piece}));
@@ -383,7 +384,7 @@ TEST(a_batch_may_have_a_larger_body)
 {
     static char piece[HTTP_BATCH_MAX + 1];
     memset(piece, ' ', sizeof piece);
-    exchange_open(pair.it, "POST", "/batch", play.now_us);
+    exchange_open(pair.it, &pair.service, "POST", "/batch", play.now_us);
     ck_assert_int_eq(exchanged_ask("Host: x"), EXCHANGE_READ);
     ck_assert(connection_add_body(&pair.it->connection,
                                   (struct span){piece, HTTP_BATCH_MAX}));

@@ -2,7 +2,6 @@
  * What front does with a request whose sender may not ask it.
  */
 
-#include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "authtext.h"
 #include "exchanged.h"
@@ -23,7 +22,7 @@ static void tear_down(void)
 
 static enum exchange_step begin_with(const char *fields)
 {
-    exchange_open(pair.it, "POST", "/locks", play.now_us);
+    exchange_open(pair.it, &pair.service, "POST", "/locks", play.now_us);
     return exchanged_ask(fields);
 }
 
@@ -77,8 +76,6 @@ static void be_late(void)
     pair.it->caller.refusal.is_late = true;
     pair.all.delayed_most = 1;
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_DELAY);
-    connection_delay(&pair.it->connection,
-                     clock_now_us() - CONNECTION_DELAY_US);
     ck_assert_int_eq(pair.all.delayed_count, 1);
 }
 
@@ -90,10 +87,13 @@ TEST(one_of_too_many_refusals_comes_late)
     ck_assert_int_eq(pair.all.delayed_count, 0);
 }
 
-TEST(without_room_it_comes_at_once)
+TEST_RANGE(without_room_or_a_client_it_comes_at_once, 0, 2)
 {
     ck_assert_int_eq(begin_with("Host: x\nAccept: */*"), EXCHANGE_READ);
     pair.it->caller.refusal.is_late = true;
+    pair.all.delayed_most = _i;
+    if (_i > 0)
+        pair_leave();
     exchanged_expect(exchanged_go_on(), 401);
 }
 
@@ -101,15 +101,6 @@ TEST(who_leaves_meanwhile_is_not_delayed)
 {
     be_late();
     pair_leave();
-    ck_assert_int_eq(pair.wakes, 1);
-    ck_assert_int_eq(pair.all.delayed_count, 0);
-}
-
-TEST(who_left_before_is_not_delayed)
-{
-    ck_assert_int_eq(begin_with("Host: x\nAccept: */*"), EXCHANGE_READ);
-    pair_leave();
-    connection_delay(&pair.it->connection, clock_now_us());
     ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_eq(pair.all.delayed_count, 0);
 }
@@ -204,7 +195,7 @@ TEST(a_release_that_nobody_is_told_of_counts)
     char token[100], fields[200];
     play.on_answer = exchange_on_answer;
     hold_as_known(token);
-    exchange_open(pair.it, "DELETE", "/locks/a", play.now_us);
+    exchange_open(pair.it, &pair.service, "DELETE", "/locks/a", play.now_us);
     (void)snprintf(fields, sizeof fields,
                    "Host: x\nAuthorization: Bearer secret\nX-Lock-Token: %s",
                    token);
@@ -276,7 +267,7 @@ static void acquire_and_change(const char *text)
     acquire_as_known();
     play_answer_range(CALL_ACQUIRE, 0, 1, VOTE_GRANTED);
     change_file(text);
-    exchanges_review(&pair.service, &pair.all);
+    exchanges_review(&pair.all);
 }
 
 static void expect_revoked(int status)

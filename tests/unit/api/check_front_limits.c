@@ -5,6 +5,7 @@
 
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
+#include "../node/names.h"
 #include "served.h"
 
 #define HALF SERVED_POST(16) "{"
@@ -189,14 +190,58 @@ static struct front *start_another(char error[FRONT_ERROR_MAX])
     return front_new(&setup, error);
 }
 
-TEST(where_another_listens_it_does_not_start)
+static const struct {
+    const char *host;
+    int port; /* 0: that of the other */
+    const char *error;
+} listens[] = {
+    {"127.0.0.1", 0, "listen 127.0.0.1:%d: address already in use"},
+    {"192.0.2.1", 7, "listen 192.0.2.1:7: cannot assign requested address"},
+    {"2001:db8::1", 7, "listen [2001:db8::1]:7: "},
+    {"nowhere.test", 7, "listen nowhere.test:7: name or service not known"},
+};
+
+TEST_EACH(where_it_cannot_listen_it_does_not_start, listens)
 {
     char error[FRONT_ERROR_MAX];
-    served.config.listen_port = served.port;
+    const char *expected = textf(listens[_i].error, served.port);
+    int lowest = dup(0); /* the next free descriptor */
+    close(lowest);
+    names_resolve_to("", 0);
+    strcpy(served.config.listen_host, listens[_i].host);
+    served.config.listen_port =
+        listens[_i].port != 0 ? listens[_i].port : served.port;
     ck_assert_ptr_null(start_another(error));
-    ck_assert_str_eq(error, textf("listen 127.0.0.1:%d: address already in use",
-                                  served.port));
+    ck_assert_msg(strncmp(error, expected, strlen(expected)) == 0, "%s", error);
+    ck_assert_int_eq(dup(0), lowest); /* none is left open */
+    close(lowest);
     close(served_ask(SERVED_GET("/livez")));
+}
+
+/* The side that closes first keeps the port for a while. */
+TEST(a_restart_takes_the_port_at_once_and_others_may_share_it)
+{
+    char error[FRONT_ERROR_MAX];
+    struct front *fronts[2];
+    int fd = served_ask(SERVED_GET("/livez"));
+    expect(fd, " 200 ");
+    front_free(served.front);
+    served.front = NULL;
+    expect_end(fd);
+    close(fd);
+    names_resolve_to("127.0.0.1", 0);
+    strcpy(served.config.listen_host, "here.test");
+    served.config.listen_port = served.port;
+    served.config.reuse_port = true;
+    for (int i = 0; i < 2; i++) {
+        fronts[i] = start_another(error);
+        ck_assert_msg(fronts[i] != NULL, "%s", error);
+    }
+    served.config.reuse_port = false;
+    ck_assert_ptr_null(start_another(error));
+    close(served_connect());
+    front_free(fronts[0]);
+    front_free(fronts[1]);
 }
 
 /* It stops without having turned. */

@@ -23,6 +23,7 @@ enum exchange_step exchanged_ask(const char *fields)
     struct head head;
     head_init(&head, 100, 0);
     fields_add(&head, fields);
+    pair.it->service = &pair.service;
     pair.it->request.call.request = &pair.it->request;
     pair.it->request.call.caller = &pair.it->caller;
     if (pair.it->request.method == NULL)
@@ -31,16 +32,14 @@ enum exchange_step exchanged_ask(const char *fields)
         pair.it->request.target = "/";
     free(exchanged.response.body);
     memset(&exchanged.response, 0x55, sizeof exchanged.response);
-    return exchange_begin(&pair.service, pair.it, &head, false,
-                          &exchanged.response);
+    return exchange_begin(pair.it, &head, false, &exchanged.response);
 }
 
 enum exchange_step exchanged_go_on(void)
 {
     free(exchanged.response.body);
     memset(&exchanged.response, 0x55, sizeof exchanged.response);
-    return exchange_go_on(&pair.service, pair.it, play.now_us,
-                          &exchanged.response);
+    return exchange_go_on(pair.it, play.now_us, &exchanged.response);
 }
 
 void exchanged_expect(enum exchange_step step, int status)

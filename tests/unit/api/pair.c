@@ -4,33 +4,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../../server/base/clock.h"
+
 struct pair pair;
 
 static const struct config config = {
     .nodes_count = PLAY_NODES, .default_ttl_ms = 12000, .max_ttl_ms = 60000};
 static struct requestid_source ids;
 
-static void on_wake(void *ctx, struct connection *woken)
+static void on_wake(struct connection *woken)
 {
-    ck_assert_ptr_eq(ctx, &pair);
     ck_assert_ptr_eq(woken, &pair.it->connection);
     pair.wakes++;
 }
 
-static bool on_leave(void *ctx, struct connection *it)
-{
-    ck_assert_ptr_eq(ctx, &pair);
-    return exchange_on_leave(&pair.service, exchange_of(it));
-}
-
-static void on_end(void *ctx, struct connection *it, bool is_answered)
-{
-    ck_assert_ptr_eq(ctx, &pair);
-    exchange_on_end(&pair.service, exchange_of(it), is_answered);
-}
-
 static const struct connection_events events = {
-    .wake = on_wake, .leave = on_leave, .end = on_end};
+    .wake = on_wake, .leave = exchange_on_leave, .end = exchange_on_end};
 
 void pair_begin(void)
 {
@@ -46,7 +35,6 @@ void pair_begin(void)
                                     .ids = &ids};
     ck_assert(connections_init(&pair.all, pair.loop, &play.metrics));
     pair.all.events = &events;
-    pair.all.ctx = &pair;
     pair.all.size = sizeof(struct exchange);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     pair.fd = ends[0];
@@ -89,7 +77,8 @@ void pair_leave(void)
 
 void pair_open(void)
 {
-    struct connection *it = connection_new(&pair.all, pair.fd, NULL, NULL);
+    struct connection *it =
+        connection_new(&pair.all, pair.fd, NULL, NULL, clock_now_us());
     ck_assert_ptr_nonnull(it);
     pair.it = exchange_of(it);
 }
