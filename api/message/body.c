@@ -30,52 +30,6 @@ static const char *type_of(const json_t *value)
 }
 
 /*
- * The value of the member that the pointer names (RFC 6901). The text lies in
- * value. False: an error was added.
- */
-static bool read_text(const json_t *value, const char *pointer,
-                      struct span *text, struct faults *errors)
-{
-    if (!json_is_string(value)) {
-        faults_add(errors, pointer, "%s is %s; it must be a string",
-                   pointer + 1, type_of(value));
-        return false;
-    }
-    *text = (struct span){json_string_value(value), json_string_length(value)};
-    return true;
-}
-
-struct range {
-    int64_t least;
-    int64_t most;
-    const char *unit; /* in brackets, with a space in front; or "" */
-};
-
-static bool read_integer(const json_t *value, const char *pointer,
-                         struct range range, int64_t *number,
-                         struct faults *errors)
-{
-    const char *name = pointer + 1;
-    if (!json_is_integer(value)) {
-        faults_add(errors, pointer,
-                   "%s is %s; it must be an integer from %" PRId64
-                   " to %" PRId64 "%s",
-                   name, type_of(value), range.least, range.most, range.unit);
-        return false;
-    }
-    *number = json_integer_value(value);
-    if (*number >= range.least && *number <= range.most)
-        return true;
-    faults_add(errors, pointer,
-               "%s is %" PRId64 "; it must be an integer from %" PRId64
-               " to %" PRId64 "%s",
-               name, *number, range.least, range.most, range.unit);
-    return false;
-}
-
-/* ---- objects ------------------------------------------------------------ */
-
-/*
  * Writes the JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3).
  * What does not fit is cut off.
  */
@@ -93,6 +47,21 @@ static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
     }
     pointer[len] = '\0';
 }
+
+/* The text lies in value. False: an error was added, at the pointer. */
+static bool read_text(const json_t *value, const char *pointer,
+                      struct span *text, struct faults *errors)
+{
+    if (!json_is_string(value)) {
+        faults_add(errors, pointer, "%s is %s; it must be a string",
+                   pointer + 1, type_of(value));
+        return false;
+    }
+    *text = (struct span){json_string_value(value), json_string_length(value)};
+    return true;
+}
+
+/* ---- objects ------------------------------------------------------------ */
 
 /* Adds the error that the object has only known members. */
 static void refuse_member(const char *name, const char *const known[],
@@ -244,57 +213,164 @@ static void omit_empty(json_t *object, const char *name, enum lock_call call)
         (void)json_object_del(object, name);
 }
 
-/* ---- one lock ----------------------------------------------------------- */
+/* ---- members ------------------------------------------------------------ */
+
+/* Where a member may be: in a body of one call, in an operation of a batch. */
+enum where { ALONE, AMONG };
 
 struct reader {
     struct body *body;
-    int where; /* it is: ALONE, AMONG */
+    enum where where; /* it is */
     int64_t max_ttl_ms;
     struct faults *errors;
+    const json_t *object;
 };
 
-typedef void member_fn(struct reader *reader, const json_t *value);
+struct member {
+    const char *name;
+    unsigned in; /* a bit for each call, and where it is */
+    void (*read)(struct reader *reader, const struct member *member,
+                 const json_t *value); /* NULL: it was read before */
+    size_t at;           /* of a text or a number: in struct body */
+    int64_t least, most; /* of a number; most 0: it is a time to live */
+    const char *unit;    /* likewise, in brackets */
+};
 
-static void read_resource(struct reader *reader, const json_t *value)
+static bool body_has(const struct reader *reader, const char *name)
+{
+    return json_object_get(reader->object, name) != NULL;
+}
+
+static void read_number(struct reader *reader, const struct member *member,
+                        const json_t *value)
+{
+    const char *name = member->name;
+    int64_t *number = (int64_t *)((char *)reader->body + member->at);
+    int64_t most = member->most != 0 ? member->most : reader->max_ttl_ms;
+    int64_t found = json_integer_value(value); /* 0: also of what is none */
+    char pointer[FAULT_POINTER_MAX + 1], what[32];
+    if (json_is_integer(value) && found >= member->least && found <= most) {
+        *number = found;
+        return;
+    }
+    point_to(name, pointer);
+    if (json_is_integer(value))
+        (void)snprintf(what, sizeof what, "%" PRId64, found);
+    faults_add(reader->errors, pointer,
+               "%s is %s; it must be an integer from %" PRId64 " to %" PRId64
+               "%s",
+               name, json_is_integer(value) ? what : type_of(value),
+               member->least, most, member->unit);
+}
+
+static bool read_any(struct reader *reader, const struct member *member,
+                     const json_t *value, struct span *text)
+{
+    char pointer[FAULT_POINTER_MAX + 1];
+    point_to(member->name, pointer);
+    return read_text(value, pointer, text, reader->errors);
+}
+
+static void body_read_text(struct reader *reader, const struct member *member,
+                           const json_t *value)
+{
+    struct span *text = (struct span *)((char *)reader->body + member->at);
+    (void)read_any(reader, member, value, text);
+}
+
+static void read_owner(struct reader *reader, const struct member *member,
+                       const json_t *value)
 {
     struct body *body = reader->body;
-    body->has_resource = true;
-    if (!read_text(value, "/resource", &body->resource, reader->errors))
+    if (read_any(reader, member, value, &body->owner) &&
+        !token_is_owner(body->owner))
+        faults_add(reader->errors, "/owner",
+                   "owner has %zu bytes, or a character that is not allowed; "
+                   "use 1 to %d of A-Z a-z 0-9 . _ : @ / "
+                   "-, or leave it out",
+                   body->owner.len, OWNER_MAX);
+}
+
+/* That of a call alone may be in a header field, too, and is looked at with it.
+ */
+static void read_token(struct reader *reader, const struct member *member,
+                       const json_t *value)
+{
+    struct body *body = reader->body;
+    if (read_any(reader, member, value, &body->token) &&
+        reader->where == AMONG && !token_is_ours(body->token))
+        faults_add(reader->errors, "/token",
+                   "token is not a valid lock token; send the field token of "
+                   "the response to POST /locks, unchanged");
+}
+
+static void read_mode(struct reader *reader, const struct member *member,
+                      const json_t *value)
+{
+    struct body *body = reader->body;
+    struct span mode;
+    if (!read_any(reader, member, value, &mode))
+        return;
+    body->is_shared = span_is(mode, "shared");
+    if (!body->is_shared && !span_is(mode, "exclusive"))
+        faults_add(reader->errors, "/mode",
+                   "mode must be \"exclusive\" or \"shared\"");
+}
+
+static void read_id(struct reader *reader, const struct member *member,
+                    const json_t *value)
+{
+    struct body *body = reader->body;
+    char names[NAMES_LEN_MAX];
+    struct span id;
+    if (!read_any(reader, member, value, &id))
+        return;
+    struct span found = id_find_names(id, names);
+    if (found.len == 0) {
+        faults_add(reader->errors, "/id",
+                   "id names no lock; send the field id of the response to "
+                   "POST /locks, unchanged");
+    } else if (span_is_same(found, id)) {
+        body->resource = id;
+    } else if ((body->joined = jsonload_allocate(found.len)) != NULL) {
+        body->resource =
+            (struct span){body->joined, span_copy(body->joined, found)};
+    }
+}
+
+static void read_resource(struct reader *reader, const struct member *member,
+                          const json_t *value)
+{
+    struct body *body = reader->body;
+    if (!read_any(reader, member, value, &body->resource))
         return;
     const char *reason = id_check_resource(body->resource);
     if (reason != NULL)
         faults_add(reader->errors, "/resource", "resource %s", reason);
 }
 
-/* ---- several resources -------------------------------------------------- */
-
 /* The n-th of the array; false: an error was added. */
 static bool body_read_name(struct reader *reader, const json_t *value,
                            struct span list[NAMES_MAX], size_t n)
 {
     const json_t *item = json_array_get(value, n);
+    const char *reason = NULL;
     char pointer[FAULT_POINTER_MAX + 1];
     (void)snprintf(pointer, sizeof pointer, "/resources/%zu", n);
+    list[n] = (struct span){0};
     if (!json_is_string(item)) {
-        list[n] = (struct span){0};
         faults_add(reader->errors, pointer,
                    "a resource is %s; it must be a string", type_of(item));
         return false;
     }
     list[n] = (struct span){json_string_value(item), json_string_length(item)};
-    const char *reason = id_check_resource(list[n]);
-    if (reason != NULL) {
+    reason = id_check_resource(list[n]);
+    for (size_t i = 0; i < n && reason == NULL; i++)
+        if (list[i].len > 0 && span_is_same(list[i], list[n]))
+            reason = "occurs twice; send each one once";
+    if (reason != NULL)
         faults_add(reader->errors, pointer, "a resource %s", reason);
-        return false;
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (list[i].len == 0 || !span_is_same(list[i], list[n]))
-            continue;
-        faults_add(reader->errors, pointer,
-                   "a resource occurs twice; send each one once");
-        return false;
-    }
-    return true;
+    return reason == NULL;
 }
 
 /* Without memory jsonload_has_failed tells. */
@@ -317,23 +393,21 @@ static void join(struct reader *reader, struct span *list, int count)
     }
 }
 
-static void body_read_resources(struct reader *reader, const json_t *value)
+static void body_read_resources(struct reader *reader,
+                                const struct member *member,
+                                const json_t *value)
 {
     struct span list[NAMES_MAX];
-    bool is_good = true;
     size_t count = json_array_size(value); /* 0: also of what is no array */
-    reader->body->has_resources = true;
-    if (!json_is_array(value)) {
-        faults_add(reader->errors, "/resources",
-                   "resources is %s; it must be an array of 1 to %d strings",
-                   type_of(value), NAMES_MAX);
-        return;
-    }
+    bool is_good = true;
+    char what[32];
+    (void)member;
     if (count < 1 || count > NAMES_MAX) {
+        (void)snprintf(what, sizeof what, "has %zu elements", count);
         faults_add(reader->errors, "/resources",
-                   "resources has %zu elements; it must be an array of 1 to %d "
-                   "strings",
-                   count, NAMES_MAX);
+                   "resources %s%s; it must be an array of 1 to %d strings",
+                   json_is_array(value) ? "" : "is ",
+                   json_is_array(value) ? what : type_of(value), NAMES_MAX);
         return;
     }
     for (size_t i = 0; i < count; i++)
@@ -342,73 +416,82 @@ static void body_read_resources(struct reader *reader, const json_t *value)
         join(reader, list, (int)count);
 }
 
-/* ---- the others --------------------------------------------------------- */
+#define IN(call, where) (1u << (2 * (call) + (where)))
+#define ACQUIRES (IN(LOCK_ACQUIRE, ALONE) | IN(LOCK_ACQUIRE, AMONG))
+#define EXTENDS (IN(LOCK_EXTEND, ALONE) | IN(LOCK_EXTEND, AMONG))
+#define RELEASES (IN(LOCK_RELEASE, ALONE) | IN(LOCK_RELEASE, AMONG))
+#define OTHERS_AMONG (IN(LOCK_EXTEND, AMONG) | IN(LOCK_RELEASE, AMONG))
+#define AT(member) offsetof(struct body, member)
+#define MS " (milliseconds)"
 
-static void read_owner(struct reader *reader, const json_t *value)
+/* In the order in which people are told of them. */
+static const struct member members[] = {
+    {"operation", IN(LOCK_ACQUIRE, AMONG) | OTHERS_AMONG, .read = NULL},
+    {"id", OTHERS_AMONG, .read = read_id},
+    {"token", EXTENDS | RELEASES, .read = read_token},
+    {"resource", ACQUIRES, .read = read_resource},
+    {"resources", ACQUIRES, .read = body_read_resources},
+    {"ttl_ms", ACQUIRES | EXTENDS, .read = read_number, .at = AT(ttl_ms),
+     TTL_MIN_MS, 0, MS},
+    {"wait_ms", IN(LOCK_ACQUIRE, ALONE), .read = read_number, .at = AT(wait_ms),
+     0, WAIT_MAX_MS, MS},
+    {"owner", ACQUIRES, .read = read_owner},
+    {"mode", ACQUIRES | EXTENDS, .read = read_mode},
+    {"limit", ACQUIRES, .read = read_number, .at = AT(limit), 1, POOL_SLOTS_MAX,
+     ""},
+    {"permits", ACQUIRES, .read = read_number, .at = AT(permits), 1, NAMES_MAX,
+     ""},
+    {"idempotency_key", IN(LOCK_ACQUIRE, AMONG), .read = body_read_text,
+     .at = AT(key)},
+};
+
+enum { MEMBERS = sizeof members / sizeof *members };
+
+static const char *find_member(enum lock_call call, enum where where, int n)
 {
-    struct body *body = reader->body;
-    if (!read_text(value, "/owner", &body->owner, reader->errors))
+    for (int i = 0; i < MEMBERS; i++)
+        if ((members[i].in & IN(call, where)) != 0 && n-- == 0)
+            return members[i].name;
+    return NULL;
+}
+
+const char *body_member(enum lock_call call, int n)
+{
+    return find_member(call, ALONE, n);
+}
+
+const char *body_item_member(enum lock_call call, int n)
+{
+    return find_member(call, AMONG, n);
+}
+
+static void read_member(struct reader *reader, const char *name,
+                        const json_t *value)
+{
+    const enum lock_call call = reader->body->call;
+    for (int i = 0; i < MEMBERS; i++) {
+        const struct member *member = &members[i];
+        if ((member->in & IN(call, reader->where)) == 0 ||
+            strcmp(member->name, name) != 0)
+            continue;
+        if (member->read != NULL)
+            member->read(reader, member, value);
         return;
-    if (!token_is_owner(body->owner))
-        faults_add(reader->errors, "/owner",
-                   "owner has %zu bytes, or a character that is not allowed; "
-                   "use 1 to %d of A-Z a-z 0-9 . _ : @ / "
-                   "-, or leave it out",
-                   body->owner.len, OWNER_MAX);
-}
-
-static void read_token(struct reader *reader, const json_t *value)
-{
-    (void)read_text(value, "/token", &reader->body->token, reader->errors);
-}
-
-static void read_mode(struct reader *reader, const json_t *value)
-{
-    struct body *body = reader->body;
-    struct span mode;
-    body->has_mode = true;
-    if (!read_text(value, "/mode", &mode, reader->errors))
+    }
+    if (call == LOCK_ACQUIRE && strcmp(name, "wait_ms") == 0) {
+        faults_add(reader->errors, "/wait_ms",
+                   "an acquire in a batch does not wait; leave wait_ms out, or "
+                   "send the acquire alone, to POST /locks");
         return;
-    body->is_shared = span_is(mode, "shared");
-    if (!body->is_shared && !span_is(mode, "exclusive"))
-        faults_add(reader->errors, "/mode",
-                   "mode must be \"exclusive\" or \"shared\"");
+    }
+    const char *known[MEMBERS];
+    int count = 0;
+    while ((known[count] = find_member(call, reader->where, count)) != NULL)
+        count++;
+    refuse_member(name, known, count, reader->errors);
 }
 
-static void read_ttl(struct reader *reader, const json_t *value)
-{
-    const struct range range = {TTL_MIN_MS, reader->max_ttl_ms,
-                                " (milliseconds)"};
-    (void)read_integer(value, "/ttl_ms", range, &reader->body->ttl_ms,
-                       reader->errors);
-}
-
-static void read_wait(struct reader *reader, const json_t *value)
-{
-    const struct range range = {0, WAIT_MAX_MS, " (milliseconds)"};
-    (void)read_integer(value, "/wait_ms", range, &reader->body->wait_ms,
-                       reader->errors);
-}
-
-/* ---- permits ------------------------------------------------------------ */
-
-static void read_limit(struct reader *reader, const json_t *value)
-{
-    const struct range range = {1, POOL_SLOTS_MAX, ""};
-    struct body *body = reader->body;
-    body->has_limit = true;
-    if (!read_integer(value, "/limit", range, &body->limit, reader->errors))
-        body->limit = 0;
-}
-
-static void read_permits(struct reader *reader, const json_t *value)
-{
-    const struct range range = {1, NAMES_MAX, ""};
-    struct body *body = reader->body;
-    body->has_permits = true;
-    if (!read_integer(value, "/permits", range, &body->permits, reader->errors))
-        body->permits = 0;
-}
+/* ---- what goes together ------------------------------------------------- */
 
 /* The name of a pool: there must be room for those of its slots. */
 static void check_pool(struct reader *reader)
@@ -433,14 +516,16 @@ static void check_pool(struct reader *reader)
 static void check_permits(struct reader *reader)
 {
     struct body *body = reader->body;
-    if (!body->has_permits)
+    bool has_permits = body_has(reader, "permits");
+    if (!has_permits)
         body->permits = 1;
-    if (body->has_permits && !body->has_limit)
-        faults_add(reader->errors, "/permits",
-                   "permits must be sent with limit, the number of permits "
-                   "that there are");
-    if (!body->has_limit)
+    if (!body_has(reader, "limit")) {
+        if (has_permits)
+            faults_add(reader->errors, "/permits",
+                       "permits must be sent with limit, the number of "
+                       "permits that there are");
         return;
+    }
     if (body->has_resources)
         faults_add(reader->errors, "/limit",
                    "limit must not be sent with resources; send resource");
@@ -457,137 +542,14 @@ static void check_permits(struct reader *reader)
         check_pool(reader);
 }
 
-/* ---- operations of a batch ---------------------------------------------- */
-
-static void read_operation(struct reader *reader, const json_t *value)
-{
-    (void)reader;
-    (void)value; /* it was read before the others */
-}
-
-static void body_read_key(struct reader *reader, const json_t *value)
-{
-    (void)read_text(value, "/idempotency_key", &reader->body->key,
-                    reader->errors);
-}
-
-static void read_id(struct reader *reader, const json_t *value)
-{
-    struct body *body = reader->body;
-    char names[NAMES_LEN_MAX];
-    struct span id;
-    body->has_id = true;
-    if (!read_text(value, "/id", &id, reader->errors))
-        return;
-    struct span found = id_find_names(id, names);
-    if (found.len == 0) {
-        faults_add(reader->errors, "/id",
-                   "id names no lock; send the field id of the response to "
-                   "POST /locks, unchanged");
-    } else if (span_is_same(found, id)) {
-        body->resource = id;
-    } else if ((body->joined = jsonload_allocate(found.len)) != NULL) {
-        body->resource =
-            (struct span){body->joined, span_copy(body->joined, found)};
-    }
-}
-
-static void read_own_token(struct reader *reader, const json_t *value)
-{
-    struct body *body = reader->body;
-    body->has_token = true;
-    if (read_text(value, "/token", &body->token, reader->errors) &&
-        !token_is_ours(body->token))
-        faults_add(reader->errors, "/token",
-                   "token is not a valid lock token; send the field token of "
-                   "the response to POST /locks, unchanged");
-}
-
-/* ---- members ------------------------------------------------------------ */
-
-/* Where a member may be: in a body of one call, in an operation. */
-enum { ALONE = 1, AMONG = 2 };
-
-static const struct member {
-    enum lock_call call;
-    int where;
-    const char *name;
-    member_fn *read;
-} members[] = {
-    {LOCK_ACQUIRE, AMONG, "operation", read_operation},
-    {LOCK_ACQUIRE, ALONE | AMONG, "resource", read_resource},
-    {LOCK_ACQUIRE, ALONE | AMONG, "resources", body_read_resources},
-    {LOCK_ACQUIRE, ALONE | AMONG, "ttl_ms", read_ttl},
-    {LOCK_ACQUIRE, ALONE, "wait_ms", read_wait},
-    {LOCK_ACQUIRE, ALONE | AMONG, "owner", read_owner},
-    {LOCK_ACQUIRE, ALONE | AMONG, "mode", read_mode},
-    {LOCK_ACQUIRE, ALONE | AMONG, "limit", read_limit},
-    {LOCK_ACQUIRE, ALONE | AMONG, "permits", read_permits},
-    {LOCK_ACQUIRE, AMONG, "idempotency_key", body_read_key},
-    {LOCK_EXTEND, AMONG, "operation", read_operation},
-    {LOCK_EXTEND, AMONG, "id", read_id},
-    {LOCK_EXTEND, ALONE, "token", read_token},
-    {LOCK_EXTEND, AMONG, "token", read_own_token},
-    {LOCK_EXTEND, ALONE | AMONG, "ttl_ms", read_ttl},
-    {LOCK_EXTEND, ALONE | AMONG, "mode", read_mode},
-    {LOCK_RELEASE, AMONG, "operation", read_operation},
-    {LOCK_RELEASE, AMONG, "id", read_id},
-    {LOCK_RELEASE, ALONE, "token", read_token},
-    {LOCK_RELEASE, AMONG, "token", read_own_token},
-};
-
-enum { MEMBERS = sizeof members / sizeof *members };
-
-static const char *find_member(enum lock_call call, int where, int n)
-{
-    for (int i = 0; i < MEMBERS; i++)
-        if (members[i].call == call && (members[i].where & where) != 0 &&
-            n-- == 0)
-            return members[i].name;
-    return NULL;
-}
-
-const char *body_member(enum lock_call call, int n)
-{
-    return find_member(call, ALONE, n);
-}
-
-const char *body_item_member(enum lock_call call, int n)
-{
-    return find_member(call, AMONG, n);
-}
-
-static void read_member(struct reader *reader, const char *name,
-                        const json_t *value)
-{
-    const enum lock_call call = reader->body->call;
-    for (int i = 0; i < MEMBERS; i++) {
-        if (members[i].call == call &&
-            (members[i].where & reader->where) != 0 &&
-            strcmp(members[i].name, name) == 0) {
-            members[i].read(reader, value);
-            return;
-        }
-    }
-    if (call == LOCK_ACQUIRE && strcmp(name, "wait_ms") == 0) {
-        faults_add(reader->errors, "/wait_ms",
-                   "an acquire in a batch does not wait; leave wait_ms out, or "
-                   "send the acquire alone, to POST /locks");
-        return;
-    }
-    const char *known[MEMBERS];
-    int count = 0;
-    while ((known[count] = find_member(call, reader->where, count)) != NULL)
-        count++;
-    refuse_member(name, known, count, reader->errors);
-}
-
-/* What must be there, or must not be there together. */
 static void check_members(struct reader *reader)
 {
-    const struct body *body = reader->body;
+    struct body *body = reader->body;
     bool is_acquire = body->call == LOCK_ACQUIRE;
+    body->has_mode = body_has(reader, "mode");
     /* one lock is about one resource, or about several */
+    body->has_resource = is_acquire && body_has(reader, "resource");
+    body->has_resources = is_acquire && body_has(reader, "resources");
     if (body->has_resource && body->has_resources)
         faults_add(reader->errors, "/resources",
                    "resource and resources must not be sent together; send "
@@ -596,15 +558,16 @@ static void check_members(struct reader *reader)
         faults_add(reader->errors, "/resource",
                    "resource, the name to lock, is missing; to lock "
                    "several, send resources instead");
-    if (reader->where == AMONG && !is_acquire && !body->has_id)
+    if (reader->where == AMONG && !is_acquire && !body_has(reader, "id"))
         faults_add(reader->errors, "/id",
                    "id is missing; send the field id of the response to POST "
                    "/locks, unchanged");
-    if (reader->where == AMONG && !is_acquire && !body->has_token)
+    if (reader->where == AMONG && !is_acquire && !body_has(reader, "token"))
         faults_add(reader->errors, "/token",
                    "token is missing; send the field token of the response to "
                    "POST /locks, unchanged");
-    check_permits(reader);
+    if (is_acquire)
+        check_permits(reader);
 }
 
 /* False: errors tells why; if it tells nothing, there is no memory. */
@@ -612,6 +575,7 @@ static bool read_object(struct reader *reader, json_t *object)
 {
     const char *name;
     json_t *value;
+    reader->object = object;
     omit_null(object);
     omit_empty(object, "resources", reader->body->call);
     omit_empty(object, "slots", reader->body->call);
@@ -637,7 +601,7 @@ static void begin_errors(struct faults *errors, int item)
 bool body_read(struct body *body, struct span text, enum lock_call call,
                int64_t max_ttl_ms, struct faults *errors)
 {
-    struct reader reader = {body, ALONE, max_ttl_ms, errors};
+    struct reader reader = {body, ALONE, max_ttl_ms, errors, NULL};
     *body = (struct body){.call = call};
     begin_errors(errors, 0);
     body->root = load_object(text, errors);
@@ -737,7 +701,7 @@ static bool read_call(const json_t *object, enum lock_call *call,
 bool body_read_item(const struct body_list *it, int n, struct body *body,
                     int64_t max_ttl_ms, struct faults *errors)
 {
-    struct reader reader = {body, AMONG, max_ttl_ms, errors};
+    struct reader reader = {body, AMONG, max_ttl_ms, errors, NULL};
     json_t *object =
         json_array_get(json_object_get(it->root, "operations"), (size_t)n);
     *body = (struct body){.root = NULL};

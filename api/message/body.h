@@ -17,11 +17,7 @@ struct body {
     enum lock_call call; /* which it is about */
     bool has_resource;
     bool has_resources;
-    bool has_limit;
-    bool has_permits;
     bool has_mode;
-    bool has_id;
-    bool has_token;       /* of an operation */
     bool is_shared;       /* mode is "shared" */
     struct span resource; /* joined as in names.h, if there are several */
     /* ptr NULL, or 0: it is not there */

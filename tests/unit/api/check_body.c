@@ -153,9 +153,9 @@ static const struct {
 TEST_EACH(what_is_null_or_empty_is_as_if_left_out, unset)
 {
     ck_assert_msg(parse(unset[_i].body, unset[_i].call), "%s", unset[_i].body);
-    ck_assert(body.ttl_ms == 0 && body.wait_ms == 0 && !body.has_limit);
+    ck_assert(body.ttl_ms == 0 && body.wait_ms == 0 && body.limit == 0);
     ck_assert(body.token.ptr == NULL && body.owner.ptr == NULL);
-    ck_assert(!body.has_mode && !body.has_permits);
+    ck_assert(!body.has_mode);
     if (unset[_i].call == LOCK_ACQUIRE)
         expect_span(body.resource, "x");
 }
