@@ -11,13 +11,6 @@ enum { LOCKS_EACH = 10 }; /* of a page count as one request */
 
 /* ---- what method and path ask ------------------------------------------- */
 
-struct method {
-    const char *name;
-    enum lock_call call; /* of ROUTE_LOCK */
-};
-
-enum { METHODS_MAX = 4 };
-
 /* A path: its segments, and what is asked there. */
 struct path {
     enum route route;
@@ -25,51 +18,18 @@ struct path {
     bool has_id;
     const char *last; /* behind the id, or NULL */
     const char *allow;
-    struct method methods[METHODS_MAX];
 };
 
-/* What is only read. */
-#define READ                                                                   \
-    "GET, HEAD, OPTIONS",                                                      \
-    {                                                                          \
-        {"GET", 0},                                                            \
-        {                                                                      \
-            "HEAD", 0                                                          \
-        }                                                                      \
-    }
+#define READ "GET, HEAD, OPTIONS"
 
 static const struct path paths[] = {
-    {ROUTE_LOCK,
-     "locks",
-     false,
-     NULL,
-     "GET, HEAD, POST, OPTIONS",
-     {{"POST", LOCK_ACQUIRE}, {"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}}},
-    {ROUTE_LOCK,
-     "locks",
-     true,
-     NULL,
-     "GET, HEAD, DELETE, OPTIONS",
-     {{"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}, {"DELETE", LOCK_RELEASE}}},
-    {ROUTE_LOCK,
-     "locks",
-     true,
-     "extend",
-     "PUT, OPTIONS",
-     {{"PUT", LOCK_EXTEND}}},
+    /* a GET of it is ROUTE_LIST */
+    {ROUTE_LOCK, "locks", false, NULL, "GET, HEAD, POST, OPTIONS"},
+    {ROUTE_LOCK, "locks", true, NULL, "GET, HEAD, DELETE, OPTIONS"},
+    {ROUTE_LOCK, "locks", true, "extend", "PUT, OPTIONS"},
     /* any of its calls: all need the same right */
-    {ROUTE_BATCH,
-     "batch",
-     false,
-     NULL,
-     "POST, OPTIONS",
-     {{"POST", LOCK_ACQUIRE}}},
-    {ROUTE_POOL,
-     "pools",
-     true,
-     NULL,
-     "GET, HEAD, OPTIONS",
-     {{"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}}},
+    {ROUTE_BATCH, "batch", false, NULL, "POST, OPTIONS"},
+    {ROUTE_POOL, "pools", true, NULL, READ},
     {ROUTE_NODES, "nodes", false, NULL, READ},
     {ROUTE_LIVEZ, "livez", false, NULL, READ},
     {ROUTE_READYZ, "readyz", false, NULL, READ},
@@ -80,6 +40,15 @@ static const struct path paths[] = {
     {ROUTE_PAGE_ICON, "page.svg", false, NULL, READ},
     {ROUTE_DOCS, "docs", false, NULL, READ},
     {ROUTE_OPENAPI, "openapi.yaml", false, NULL, READ},
+};
+
+/* What a method asks of a lock, or of many. */
+static const struct {
+    const char *name;
+    enum lock_call call;
+} methods[] = {
+    {"POST", LOCK_ACQUIRE}, {"PUT", LOCK_EXTEND},   {"DELETE", LOCK_RELEASE},
+    {"GET", LOCK_INSPECT},  {"HEAD", LOCK_INSPECT},
 };
 
 enum { PATHS = sizeof paths / sizeof *paths, SEGMENTS_MAX = 3 };
@@ -134,33 +103,41 @@ struct span route_names(const struct route_match *match,
     return id_find_names((struct span){text, text_len}, names);
 }
 
+static bool route_allows(const char *allow, const char *method)
+{
+    struct span list = span_of(allow);
+    while (list.len > 0) {
+        if (span_is(span_take(&list, ','), method))
+            return true;
+        list = span_behind(list, list.len > 0); /* the blank */
+    }
+    return false;
+}
+
 static void route_ask(struct route_match *match, const struct path *path,
                       const char *name, struct span id)
 {
-    const struct method *method = path->methods;
-    const struct method *end = method + METHODS_MAX;
-    while (method < end && method->name != NULL &&
-           strcmp(method->name, name) != 0)
-        method++;
+    char names[NAMES_LEN_MAX];
+    const int count = sizeof methods / sizeof *methods;
+    int method = 0;
     match->allow = path->allow;
-    if (method == end || method->name == NULL) {
+    while (method < count && strcmp(methods[method].name, name) != 0)
+        method++;
+    if (method == count || !route_allows(path->allow, name)) {
         bool is_options = strcmp(name, "OPTIONS") == 0;
         match->route = is_options ? ROUTE_OPTIONS : ROUTE_NOT_ALLOWED;
         return;
     }
-    match->call = method->call;
+    match->call = methods[method].call;
+    match->route = path->route;
     if (path->has_id) {
-        char names[NAMES_LEN_MAX];
         match->id = id;
-        match->route = path->route;
         if (route_names(match, names).len > 0)
             return;
         match->id = (struct span){0};
         match->route = ROUTE_BAD_ID;
-    } else if (path->route == ROUTE_LOCK && method->call != LOCK_ACQUIRE) {
+    } else if (path->route == ROUTE_LOCK && match->call != LOCK_ACQUIRE) {
         match->route = ROUTE_LIST;
-    } else {
-        match->route = path->route;
     }
 }
 
