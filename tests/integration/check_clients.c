@@ -23,10 +23,10 @@ static struct world world;
 static const struct server *const server = &world.servers[0];
 
 /* POST /locks for resource, as bytes. */
-static const char *post(const char *resource, int ttl_ms)
+static const char *post(const char *resource)
 {
     const char *body =
-        textf("{\"resource\":\"%s\",\"ttl_ms\":%d}", resource, ttl_ms);
+        textf("{\"resource\":\"%s\",\"ttl_ms\":60000}", resource);
     return textf(
         "POST /locks HTTP/1.1\r\nHost: x\r\n"
         "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
@@ -35,7 +35,7 @@ static const char *post(const char *resource, int ttl_ms)
 
 static int send_post(const char *resource)
 {
-    const char *text = post(resource, 60000);
+    const char *text = post(resource);
     int fd = raw_connect(server);
 
     raw_send(fd, text, strlen(text));
@@ -113,34 +113,19 @@ TEST(reset_behind_the_request_leaves_no_lock)
 }
 
 /* The nodes that would decide are paused, so the operation is under way. */
-static void leave_while_running(void (*leave)(int fd), const char *resource)
+TEST(reset_while_the_operation_runs_leaves_no_lock)
 {
     world_start(&world, N, "--node-timeout-ms 5000 --retry-count 0 " AT_SIGHT);
     world_pause_nodes(&world, 1, 3);
-    int fd = send_post(resource);
-    WAIT_UNTIL(5000, node_integer(&world.nodes[0], "EXISTS %s", resource) == 1);
-    leave(fd);
+    int fd = send_post("running");
+    WAIT_UNTIL(5000, node_integer(&world.nodes[0], "EXISTS running") == 1);
+    raw_reset(fd);
     /* seen at once, not when the round ends */
-    WAIT_UNTIL(4000, node_integer(&world.nodes[0], "EXISTS %s", resource) == 0);
+    WAIT_UNTIL(4000, node_integer(&world.nodes[0], "EXISTS running") == 0);
     world_resume_nodes(&world, 1, 3);
     world_wait_ready(&world, 0);
-    expect_freed(resource);
+    expect_freed("running");
     world_stop(&world);
-}
-
-static void leave_politely(int fd)
-{
-    close(fd);
-}
-
-TEST(reset_while_the_operation_runs_leaves_no_lock)
-{
-    leave_while_running(raw_reset, "running-reset");
-}
-
-TEST(close_while_the_operation_runs_leaves_no_lock)
-{
-    leave_while_running(leave_politely, "running-close");
 }
 
 /*
@@ -166,26 +151,22 @@ static bool leave_granted(void (*leave)(int fd), const char *resource)
     return is_granted;
 }
 
+static void leave_politely(int fd)
+{
+    close(fd);
+}
+
+static void (*const leaves[])(int fd) = {raw_reset, leave_politely};
+
 /* A slow machine may resume the nodes when the call's number is too old. */
-static void leave_before_the_answer(void (*leave)(int fd), const char *name)
+TEST_EACH(story_18_leaving_before_the_answer_releases_the_grant, leaves)
 {
     bool is_granted = false;
     world_start(&world, N, "--node-timeout-ms 5000 --retry-count 0 " AT_SIGHT);
-    for (int i = 0; i < 10 && !is_granted; i++) {
-        is_granted = leave_granted(leave, textf("%s-%d", name, i));
-    }
+    for (int i = 0; i < 10 && !is_granted; i++)
+        is_granted = leave_granted(leaves[_i], textf("granted-%d", i));
     ck_assert(is_granted);
     world_stop(&world);
-}
-
-TEST(story_18_reset_before_the_answer_releases_the_grant)
-{
-    leave_before_the_answer(raw_reset, "granted-reset");
-}
-
-TEST(story_18_close_before_the_answer_releases_the_grant)
-{
-    leave_before_the_answer(leave_politely, "granted-close");
 }
 
 /* ---- clients that leave behind their answer ------------------------------ */
@@ -233,12 +214,11 @@ static void wait_readable(int fd)
 }
 
 /* Acquires resource, and ends the connection so. */
-static void acquire_and_end(const struct ending *ending, const char *resource,
-                            int ttl_ms)
+static void acquire_and_end(const struct ending *ending, const char *resource)
 {
     static const char first[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
     char out[4096];
-    const char *text = post(resource, ttl_ms);
+    const char *text = post(resource);
     int fd = raw_connect(server);
 
     if (ending->is_second) {
@@ -268,7 +248,7 @@ TEST_EACH(story_36_what_was_answered_is_held_however_the_connection_ends,
 
     world_start(&world, N, "");
     for (int i = 0; i < 10; i++) {
-        acquire_and_end(ending, textf("ended-%d", i), 60000);
+        acquire_and_end(ending, textf("ended-%d", i));
     }
     WAIT_UNTIL(5000, http_metric(server, "redlockd_connections") <= 1);
     WAIT_UNTIL(5000, open_requests() <= 1);
@@ -283,43 +263,8 @@ TEST_EACH(story_36_what_was_answered_is_held_however_the_connection_ends,
     world_stop(&world);
 }
 
-TEST(what_nobody_read_ends_with_its_ttl)
-{
-    static const struct ending unread = {.is_unread = true, .is_reset = true};
-
-    world_start(&world, N, "");
-    acquire_and_end(&unread, "unread", 2000);
-    answer_expect(lock_acquire(server, "unread", 9000, NULL), 409, "lock_held");
-    expect_freed("unread");
-    world_stop(&world);
-}
-
-/*
- * A half-closed connection may count as left, or be answered; but a lock
- * without an answer must not stay.
- */
-TEST(half_close_leaves_no_lock_without_an_answer)
-{
-    char out[4096];
-
-    world_start(&world, N, "");
-    for (int i = 0; i < 20; i++) {
-        int fd = send_post("half");
-        shutdown(fd, SHUT_WR);
-        raw_read(fd, out, sizeof out, NULL, 20000);
-        close(fd);
-        const char *at = strstr(out, "\"token\":\"");
-        struct lock lock = {.path = "/locks/half"};
-        if (at && sscanf(at + 9, "%255[^\"]", lock.token) == 1)
-            answer_expect(lock_release(server, &lock), 200, NULL);
-        expect_freed("half");
-    }
-    world_stop(&world);
-}
-
 /* ---- clients that drip --------------------------------------------------- */
 
-/* One more byte of text now and then, and never the whole. */
 /* Enough answers that no socket buffer takes them all. */
 static void ask_and_never_read(int fd)
 {
@@ -375,24 +320,6 @@ TEST(slow_drip_in_head_and_body_is_cut)
     world_stop(&world);
 }
 
-/* A slow request that is done within the deadline is served. */
-TEST(request_in_small_pieces_is_served)
-{
-    char out[4096];
-
-    world_start(&world, 1, "");
-    const char *text = post("pieces", 60000);
-    int fd = raw_connect(server);
-    for (; *text; text++) {
-        raw_send(fd, text, 1);
-        harness_pause_ms(1);
-    }
-    raw_read(fd, out, sizeof out, "}\n", 20000);
-    ck_assert_has(out, " 201 ");
-    close(fd);
-    world_stop(&world);
-}
-
 /* ---- many clients -------------------------------------------------------- */
 
 static void raise_descriptors(void)
@@ -421,7 +348,7 @@ TEST(five_thousand_idle_connections_hinder_nobody)
         answer_expect(lock_release(server, &lock), 200, NULL);
     }
     /* an idle one works too */
-    const char *text = post("idle", 60000);
+    const char *text = post("idle");
     raw_send(fds[idle - 1], text, strlen(text));
     raw_read(fds[idle - 1], out, sizeof out, "}\n", 20000);
     ck_assert_has(out, " 201 ");

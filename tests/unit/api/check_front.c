@@ -149,11 +149,7 @@ static const struct {
     int status;
 } heads[] = {
     {"GET /livez HTTP/1.0\r\n\r\n", 200},
-    {"GET /livez HTTP/1.1\n" HOST "\r\n", 400},
-    {"GET /livez HTTP/1.1\r\n" HOST "A: b\nC: d\r\n\r\n", 400},
     {"GET /livez HTTP/1.1\r\n" HOST "A: b\r\nC: d\r\n\r\n", 200},
-    {"GET /livez HTTP/1.1\r\n" HOST HOST "\r\n", 400},
-    {"GET /livez HTTP/1.1\r\n" HOST "Expect: tea\r\n\r\n", 417},
     {"GET /nope HTTP/1.1\r\n" HOST "\r\n", 404},
     {"PUT /livez HTTP/1.1\r\n" HOST "\r\n", 405},
     /* a library that decodes it would end it there */
@@ -165,15 +161,6 @@ TEST_EACH(a_head_is_read_as_it_was_sent, heads)
 {
     close(ask(heads[_i].text, heads[_i].status));
     ck_assert_int_eq(play.sent_count, 0);
-}
-
-/* From 1.0 on the library refuses it itself, with a page of its own. */
-TEST(a_head_without_a_host_is_refused)
-{
-    int fd = served_ask("GET /livez HTTP/1.1\r\n\r\n");
-    const char *answer = served_read(fd, "\r\n\r\n");
-    ck_assert_msg(strncmp(answer, "HTTP/1.1 400 ", 13) == 0, "%s", answer);
-    close(fd);
 }
 
 /* By the bytes that were sent, and what each of its parts takes. */
@@ -223,14 +210,13 @@ TEST(a_grant_is_answered_when_the_nodes_have_voted)
     ck_assert_uint_eq(play.metrics.connections, 0);
 }
 
-TEST(a_body_is_read_to_its_end)
+TEST(a_request_may_come_byte_by_byte)
 {
-    int fd = served_ask(SERVED_POST(16));
-    served_pass();
-    ck_assert_int_eq(front_in_flight(served.front), 1);
-    served_send(fd, "{\"resou");
-    served_pass();
-    served_send(fd, "rce\":\"a\"}");
+    int fd = served_connect();
+    for (const char *at = SERVED_ACQUIRE; *at != '\0'; at++) {
+        served_send(fd, (char[]){*at, '\0'});
+        served_pass();
+    }
     served_await_acquires(1);
     served_grant();
     expect_status(fd, 201);

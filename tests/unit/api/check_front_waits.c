@@ -182,11 +182,21 @@ TEST(an_extension_goes_on_when_its_client_resets)
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
+/* It would get no answer: what it sends is over. */
+static int half_close(int fd)
+{
+    return shutdown(fd, SHUT_WR);
+}
+
 /* From its second request on the library watches a connection. */
 static const struct {
     bool is_first;
     int (*leave)(int fd);
-} leaves[] = {{true, close}, {false, close}, {false, tcp_reset}};
+} leaves[] = {{true, close},
+              {true, half_close},
+              {false, close},
+              {false, half_close},
+              {false, tcp_reset}};
 
 TEST_EACH(an_acquire_ends_when_its_client_leaves, leaves)
 {

@@ -1,0 +1,217 @@
+/*
+ * Requests that no HTTP library sends: each is refused, and the server goes on.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../../lib/suite/suite.h"
+#include "served.h"
+
+#define POST "POST /locks HTTP/1.1\r\nContent-Type: application/json\r\n"
+#define GET "GET /livez HTTP/1.1\r\n"
+#define HOST "Host: x\r\n"
+
+enum { TEXT_SIZE = 65536 };
+
+/* Sends what ends its connection, and returns all that comes. */
+static const char *exchange(const char *text)
+{
+    int fd = served_ask(text);
+    const char *answer = served_read(fd, NULL);
+    close(fd);
+    return answer;
+}
+
+/* 0: closed without an answer. */
+static int status_of(const char *answer)
+{
+    return strncmp(answer, "HTTP/1.", 7) == 0 ? atoi(answer + 9) : 0;
+}
+
+static void tear_down(void)
+{
+    int fd = served_ask(SERVED_GET("/livez"));
+    ck_assert_has(served_read(fd, "}\n"), " 200 ");
+    close(fd);
+    ck_assert_int_eq(play.sent_count, 0);
+    served_end();
+}
+
+/* Some are refused by the library; another version of it may say it so. */
+static const struct {
+    const char *text;
+    int status, other;
+} framings[] = {
+    {POST HOST "Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 400, 400},
+    {POST HOST "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}", 400, 400},
+    {POST HOST "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
+               "2\r\n{}\r\n0\r\n\r\n",
+     400, 400},
+    {POST HOST "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n"
+               "2\r\n{}\r\n0\r\n\r\n",
+     400, 400},
+    {POST HOST "Transfer-Encoding: gzip\r\n\r\n{}", 400, 501},
+    {POST HOST "Transfer-Encoding: chunked, gzip\r\n\r\n{}", 400, 501},
+    {POST HOST "Transfer-Encoding: chunked\r\n"
+               "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+     400, 400},
+    {POST HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n", 400, 0},
+    {POST HOST "Content-Length: -1\r\n\r\n{}", 400, 0},
+    {POST HOST "Content-Length: 2x\r\n\r\n{}", 400, 0},
+    {POST HOST "Content-Length: 99999999999999999999\r\n\r\n{}", 400, 413},
+    {POST HOST HOST "Content-Length: 2\r\n\r\n{}", 400, 400},
+    {POST "Content-Length: 2\r\n\r\n{}", 400, 400},
+    {GET "\r\n", 400, 400},
+    {GET HOST HOST "\r\n", 400, 400},
+    {"GET\r\n\r\n", 400, 0},
+    {"\x16\x03\x01\x02\x01\x01\x01\x01\xfc\x03\x03\r\n\r\n", 400, 0},
+    {"GET /livez HTTP/9.9\r\n" HOST "\r\n", 505, 400},
+    /* a CR alone is a part of the value to some, and ends it to others */
+    {GET HOST "X-A: a\rX-B: b\r\n\r\n", 400, 400},
+    {POST HOST "X-A: a\rContent-Length: 2\r\n\r\n{}", 400, 400},
+    {POST HOST "X-A: a\nContent-Length: 2\r\n\r\n{}", 400, 400},
+    {"GET /livez HTTP/1.1\r" HOST "\r\n", 400, 400},
+    {"GET /livez HTTP/1.1\n" HOST "\r\n", 400, 400},
+    {GET HOST "X-A: a\x01\r\n\r\n", 400, 400},
+    {GET HOST "X\x7f: a\r\n\r\n", 400, 400},
+    {GET "Host: x y\r\n\r\n", 400, 400},
+    {GET HOST "Expect: a-cup-of-tea\r\n\r\n", 417, 417},
+    {POST HOST "Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", 415,
+     415},
+};
+
+SUITE(framing, .set_up = served_begin, .tear_down = tear_down);
+
+TEST_EACH(bad_framing_is_refused, framings)
+{
+    const char *answer = exchange(framings[_i].text);
+    int status = status_of(answer);
+    ck_assert_msg(status == framings[_i].status || status == framings[_i].other,
+                  "status %d: %s", status, answer);
+}
+
+/* ---- a request within another -------------------------------------------- */
+
+#define SMUGGLED GET HOST "X-Request-Id: smuggled\r\n\r\n"
+#define LAST GET HOST "Connection: close\r\n\r\n"
+#define CHUNKED POST HOST "Transfer-Encoding: chunked\r\n\r\n"
+
+static const char *const smuggling[] = {
+    POST HOST "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+              "0\r\n\r\n" SMUGGLED,
+    /*
+     * A field that goes on in the next line: a proxy in front of us joins the
+     * lines and takes the next request for the body, whose length follows.
+     */
+    POST HOST "Content-Length:\r\n 56\r\n\r\n" SMUGGLED LAST,
+    POST HOST "Content-Length: \r\n\t56\r\n\r\n" SMUGGLED LAST,
+    POST HOST "X-A: a\r\n b\r\nContent-Length:\r\n 56\r\n\r\n" SMUGGLED LAST,
+    /*
+     * The HTTP library takes an LF alone for the end of a line of a chunk. A
+     * proxy in front of us may read on to the CR LF, or take the end for a part
+     * of the data: what it then passes on as a body must not be a request.
+     */
+    CHUNKED "2\r\n{}\r\n0\r\n\r\n" SMUGGLED,
+    CHUNKED "2\n{}\r\n0\r\n\r\n" SMUGGLED,
+    CHUNKED "2\r\n{}\n0\r\n\r\n" SMUGGLED,
+    CHUNKED "2\r\n{}\r\n0\n\r\n" SMUGGLED,
+    CHUNKED "2\r\n{}\r\n0\r\n\n" SMUGGLED,
+    CHUNKED "2;a=b\n{}\r\n0\r\n\r\n" SMUGGLED,
+    CHUNKED "2\r\n{}\r\n0;a=b\n\r\n" SMUGGLED,
+};
+
+TEST_EACH(a_request_in_another_is_not_served, smuggling)
+{
+    const char *answer = exchange(smuggling[_i]);
+    ck_assert_int_eq(status_of(answer), 400);
+    ck_assert_has(answer, "Connection: close");
+    ck_assert_lacks(answer, "smuggled");
+    ck_assert_lacks(answer, " 200 ");
+}
+
+/* ---- large heads --------------------------------------------------------- */
+
+/* So often the unit, between the two. */
+static const char *repeat(const char *before, const char *unit, int times,
+                          const char *behind)
+{
+    static char text[TEXT_SIZE];
+    size_t len = (size_t)snprintf(text, sizeof text, "%s", before);
+    while (times-- > 0)
+        len += span_copy(text + len, span_of(unit));
+    snprintf(text + len, sizeof text - len, "%s", behind);
+    return text;
+}
+
+/* 0: the library closes without an answer. */
+TEST(what_no_head_may_be_is_refused)
+{
+    int status = status_of(
+        exchange(repeat(GET HOST, "X-Header: some value\r\n", 2000, "\r\n")));
+    ck_assert_msg(status >= 400 || status == 0, "%d", status);
+    status = status_of(
+        exchange(repeat("GET /", "x", 60000, " HTTP/1.1\r\n" HOST "\r\n")));
+    ck_assert_msg(status >= 400 || status == 0, "%d", status);
+}
+
+static void end(void)
+{
+    play.sent_count = 0; /* they were asked */
+    tear_down();
+}
+
+GROUP(large, .set_up = served_begin, .tear_down = end);
+
+/* What makes a head large; and how large it may get. */
+static const struct {
+    const char *before, *pad, *behind;
+    int most;
+} large[] = {
+    {"POST /locks?", "a", " HTTP/1.1\r\n", 7500},
+    {"POST /locks?", "a=b&", " HTTP/1.1\r\n", 400},
+    {"POST /locks HTTP/1.1\r\nX-Pad: ", "a", "\r\n", 7500},
+    {"POST /locks HTTP/1.1\r\n", "A: b\r\n", "", 20000},
+    {"POST /locks HTTP/1.1\r\nCookie: a=", "b", "\r\n", 20000},
+    {"POST /locks HTTP/1.1\r\nCookie: ", "a=b; ", "\r\n", 20000},
+};
+
+/* The answer has come whole, or never will; each acquire is granted. */
+static bool is_answered(void *arg)
+{
+    char byte;
+    for (int i = 0; i < play.sent_count; i++)
+        if (!play.sent[i].is_answered)
+            play_reply(&play.sent[i], reply_of_ballot((int)VOTE_GRANTED));
+    ssize_t got = recv(*(int *)arg, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return got >= 0 || errno != EAGAIN;
+}
+
+/* Carried out and told, or neither. */
+TEST_EACH(a_head_of_any_size_is_told_what_became_of_it, large)
+{
+    int counts[2] = {0};
+    for (int bytes = 100; bytes <= large[_i].most; bytes += 150) {
+        uint64_t granted = play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED];
+        play.sent_count = 0;
+        int fd = served_ask(repeat(
+            large[_i].before, large[_i].pad, bytes / (int)strlen(large[_i].pad),
+            textf("%s" HOST "Content-Type: application/json\r\n"
+                  "Connection: close\r\n"
+                  "Content-Length: 16\r\n\r\n{\"resource\":\"a\"}",
+                  large[_i].behind)));
+        turns_until(served.loop, is_answered, &fd);
+        int status = status_of(served_read(fd, NULL));
+        close(fd);
+        ck_assert_msg(status == 201 || status == 431 || status == 414 ||
+                          status == 0,
+                      "%d bytes: %d", bytes, status);
+        ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED] -
+                              granted,
+                          status == 201);
+        counts[status == 201]++;
+    }
+    ck_assert_int_gt(counts[0], 0);
+    ck_assert_int_gt(counts[1], 0);
+}
