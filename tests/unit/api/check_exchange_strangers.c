@@ -4,18 +4,18 @@
 
 #include "../../lib/suite/suite.h"
 #include "authtext.h"
-#include "exchanged.h"
+#include "pair.h"
 
 static void set_up(void)
 {
-    exchanged_begin();
+    pair_begin();
     pair.service.access =
         authtext_access("a " AUTHTEXT_SECRET " lock prefix=* locks=1\n");
 }
 
 static void tear_down(void)
 {
-    exchanged_end();
+    pair_end();
     access_free(pair.service.access);
     authtext_remove();
 }
@@ -23,7 +23,7 @@ static void tear_down(void)
 static enum exchange_step begin_with(const char *fields)
 {
     exchange_open(pair.it, &pair.service, "POST", "/locks", play.now_us);
-    return exchanged_ask(fields);
+    return pair_ask(fields);
 }
 
 SUITE(exchange_strangers, .set_up = set_up, .tear_down = tear_down);
@@ -36,9 +36,9 @@ TEST(a_refusal_waits_for_the_body_and_keeps_the_connection)
     ck_assert(connection_add_body(&pair.it->connection,
                                   (struct span){piece, sizeof piece}));
     ck_assert_ptr_null(pair.it->connection.body); /* it is not kept */
-    exchanged_expect(exchanged_go_on(), 401);
-    ck_assert_str_eq(exchanged.response.challenge, "Bearer realm=\"redlockd\"");
-    ck_assert(!exchanged.response.close);
+    pair_expect(pair_go_on(), 401);
+    ck_assert_str_eq(pair.response.challenge, "Bearer realm=\"redlockd\"");
+    ck_assert(!pair.response.close);
     ck_assert_int_eq(pair.it->request.counted_as, LOCK_ACQUIRE);
 }
 
@@ -47,9 +47,9 @@ static const char *const not_read[] = {"Host: x\nContent-Length: 16385",
 
 TEST_EACH(a_refusal_does_not_ask_for_a_large_body, not_read)
 {
-    exchanged_expect(begin_with(not_read[_i]), 401);
-    ck_assert_ptr_nonnull(exchanged.response.challenge);
-    ck_assert(exchanged.response.close);
+    pair_expect(begin_with(not_read[_i]), 401);
+    ck_assert_ptr_nonnull(pair.response.challenge);
+    ck_assert(pair.response.close);
 }
 
 TEST(a_body_without_end_is_not_read_for_a_refusal)
@@ -75,7 +75,7 @@ static void be_late(void)
     ck_assert_int_eq(begin_with("Host: x\nAccept: */*"), EXCHANGE_READ);
     pair.it->caller.refusal.is_late = true;
     pair.all.delayed_most = 1;
-    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_DELAY);
+    ck_assert_int_eq(pair_go_on(), EXCHANGE_DELAY);
     ck_assert_int_eq(pair.all.delayed_count, 1);
 }
 
@@ -83,7 +83,7 @@ TEST(one_of_too_many_refusals_comes_late)
 {
     be_late();
     turns_until(pair.loop, is_awake, NULL);
-    exchanged_expect(exchanged_go_on(), 401);
+    pair_expect(pair_go_on(), 401);
     ck_assert_int_eq(pair.all.delayed_count, 0);
 }
 
@@ -94,7 +94,7 @@ TEST_RANGE(without_room_or_a_client_it_comes_at_once, 0, 2)
     pair.all.delayed_most = _i;
     if (_i > 0)
         pair_leave();
-    exchanged_expect(exchanged_go_on(), 401);
+    pair_expect(pair_go_on(), 401);
 }
 
 TEST(who_leaves_meanwhile_is_not_delayed)
@@ -111,9 +111,9 @@ TEST(stopping_wakes_those_that_are_delayed)
     pair.service.is_stopping = true;
     connections_wake(&pair.all);
     ck_assert_int_eq(pair.wakes, 1);
-    exchanged_expect(exchanged_go_on(), 503);
-    ck_assert_str_eq(exchanged.response.code, "shutting_down");
-    ck_assert(exchanged.response.close);
+    pair_expect(pair_go_on(), 503);
+    ck_assert_str_eq(pair.response.code, "shutting_down");
+    ck_assert(pair.response.close);
 }
 
 TEST(a_connection_that_closes_is_not_delayed)
@@ -138,7 +138,7 @@ static void begin_as_known(void)
 static void acquire_as_known(void)
 {
     begin_as_known();
-    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_WAIT);
+    ck_assert_int_eq(pair_go_on(), EXCHANGE_WAIT);
     connection_wait(&pair.it->connection);
 }
 
@@ -158,12 +158,12 @@ TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         acquire_as_known();
         expect_locks(1);
         play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-        exchanged_expect(exchanged_go_on(), 201);
+        pair_expect(pair_go_on(), 201);
         pair_answer(play.now_us);
         connection_end(&pair.it->connection, is_written);
         expect_locks(is_written);
-        free(exchanged.response.body);
-        exchanged.response.body = NULL; /* before the next request */
+        free(pair.response.body);
+        pair.response.body = NULL; /* before the next request */
     }
 }
 
@@ -181,8 +181,8 @@ static void hold_as_known(char token[100])
 {
     acquire_as_known();
     play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    exchanged_expect(exchanged_go_on(), 201);
-    const char *at = strstr(exchanged.response.body, "\"token\":\"");
+    pair_expect(pair_go_on(), 201);
+    const char *at = strstr(pair.response.body, "\"token\":\"");
     ck_assert_int_eq(sscanf(at, "\"token\":\"%99[^\"]", token), 1);
     pair_answer(play.now_us);
     connection_end(&pair.it->connection, true);
@@ -199,8 +199,8 @@ TEST(a_release_that_nobody_is_told_of_counts)
     (void)snprintf(fields, sizeof fields,
                    "Host: x\nAuthorization: Bearer secret\nX-Lock-Token: %s",
                    token);
-    ck_assert_int_eq(exchanged_ask(fields), EXCHANGE_READ);
-    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_WAIT);
+    ck_assert_int_eq(pair_ask(fields), EXCHANGE_READ);
+    ck_assert_int_eq(pair_go_on(), EXCHANGE_WAIT);
     connection_wait(&pair.it->connection);
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
     connection_end(&pair.it->connection, false);
@@ -215,7 +215,7 @@ static void read_with_key(const char *body)
                      EXCHANGE_READ);
     pair.it->request.content_type = span_of("application/json");
     ck_assert(connection_add_body(&pair.it->connection, span_of(body)));
-    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_WAIT);
+    ck_assert_int_eq(pair_go_on(), EXCHANGE_WAIT);
     connection_wait(&pair.it->connection);
 }
 
@@ -228,7 +228,7 @@ TEST(a_repeat_that_nobody_is_told_of_counts)
     play.on_answer = exchange_on_answer;
     read_with_key(READ_FOR(1000));
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    exchanged_expect(exchanged_go_on(), 200);
+    pair_expect(pair_go_on(), 200);
     pair_answer(play.now_us);
     connection_end(&pair.it->connection, true);
     read_with_key(READ_FOR(30000));
@@ -254,8 +254,8 @@ TEST(a_whole_request_is_judged_again)
 {
     begin_as_known();
     change_file(ONLY_READS);
-    exchanged_expect(exchanged_go_on(), 403);
-    ck_assert_str_eq(exchanged.response.code, "forbidden");
+    pair_expect(pair_go_on(), 403);
+    ck_assert_str_eq(pair.response.code, "forbidden");
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
     expect_locks(0);
 }
@@ -272,7 +272,7 @@ static void acquire_and_change(const char *text)
 
 static void expect_revoked(int status)
 {
-    exchanged_expect(exchanged_go_on(), status);
+    pair_expect(pair_go_on(), status);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_int_eq((int)pair.it->request.call.op, 0);
     pair_answer(play.now_us);
@@ -284,7 +284,7 @@ TEST(an_acquire_of_who_is_removed_ends_at_once)
     acquire_and_change(GONE);
     ck_assert_int_eq(pair.wakes, 1);
     expect_revoked(401);
-    ck_assert_pstr_eq(exchanged.response.challenge,
+    ck_assert_pstr_eq(pair.response.challenge,
                       "Bearer realm=\"redlockd\", error=\"invalid_token\"");
     ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
 }
@@ -302,7 +302,7 @@ TEST(an_acquire_of_who_may_go_on_goes_on)
     acquire_and_change("a " AUTHTEXT_SECRET " lock prefix=a\n");
     ck_assert_int_eq(pair.wakes, 0);
     play_answer_range(CALL_ACQUIRE, 1, 3, VOTE_GRANTED);
-    exchanged_expect(exchanged_go_on(), 201);
+    pair_expect(pair_go_on(), 201);
     pair_answer(play.now_us);
     connection_end(&pair.it->connection, true);
 }
@@ -321,5 +321,5 @@ TEST(a_stop_is_told_rather_than_a_refusal)
 {
     acquire_and_change(GONE);
     pair.service.is_stopping = true;
-    exchanged_expect(exchanged_go_on(), 503);
+    pair_expect(pair_go_on(), 503);
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
+#include "fields.h"
 
 struct pair pair;
 
@@ -26,6 +27,7 @@ void pair_begin(void)
     int ends[2];
     play_begin();
     pair.wakes = 0;
+    http_response_init(&pair.response);
     pair.loop = loop_new();
     ck_assert_ptr_nonnull(pair.loop);
     ids = (struct requestid_source){.seed = 1};
@@ -44,6 +46,7 @@ void pair_begin(void)
 
 void pair_end(void)
 {
+    free(pair.response.body);
     pair_close();
     close(pair.fd);
     if (pair.client >= 0)
@@ -93,4 +96,31 @@ void pair_answer(int64_t now_us)
     connection_answer(&pair.it->connection,
                       pair.it->request.call.op != 0 ? PAIR_ANSWER_LEN : 0,
                       now_us);
+}
+
+static void forget_response(void)
+{
+    free(pair.response.body);
+    memset(&pair.response, 0x55, sizeof pair.response);
+}
+
+enum exchange_step pair_ask(const char *fields)
+{
+    struct head head;
+    head_init(&head, 100, 0);
+    fields_add(&head, fields);
+    forget_response();
+    return exchange_begin(pair.it, &head, false, &pair.response);
+}
+
+enum exchange_step pair_go_on(void)
+{
+    forget_response();
+    return exchange_go_on(pair.it, play.now_us, &pair.response);
+}
+
+void pair_expect(enum exchange_step step, int status)
+{
+    ck_assert_int_eq(step, EXCHANGE_ANSWER);
+    ck_assert_int_eq(pair.response.status, status);
 }

@@ -17,6 +17,7 @@ extern struct pair {
     int fd;     /* its end */
     int client; /* the other one */
     int wakes;
+    struct http_response response; /* the latest */
 } pair;
 
 /* Five nodes that vote, and no request yet. */
@@ -33,6 +34,14 @@ void pair_await_leave(void);
  */
 enum { PAIR_ANSWER_LEN = 1000 };
 void pair_answer(int64_t now_us);
+
+/* The head of a request has come with these fields, as fields.h takes them ·
+ * it is whole, or woken. */
+enum exchange_step pair_ask(const char *fields);
+enum exchange_step pair_go_on(void);
+
+/* The step must be an answer with this status. */
+void pair_expect(enum exchange_step step, int status);
 
 /* The connection is closed · accepted again. */
 void pair_close(void);
