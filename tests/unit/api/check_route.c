@@ -6,10 +6,13 @@
 static struct route_match match;
 static char names[NAMES_LEN_MAX];
 
+SUITE(route);
+
+/* A call on a lock, and the names that its path has. */
 static const struct {
     const char *method, *target;
     enum lock_call call;
-    const char *resource;
+    const char *names; /* "": of no lock, or of none yet */
 } calls[] = {
     {"POST", "/locks", LOCK_ACQUIRE, ""},
     {"PUT", "/locks/a/extend", LOCK_EXTEND, "a"},
@@ -22,20 +25,33 @@ static const struct {
     {"GET", "/locks/%7eYS9i", LOCK_INSPECT, "a/b"},
     {"GET", "/locks/~~YQpi", LOCK_INSPECT, "a\nb"},
     {"PUT", "/locks/%7E~YQpi/extend", LOCK_EXTEND, "a\nb"},
+    {"GET", "/locks/%2561", LOCK_INSPECT, "%61"},
     /* absolute forms: the path counts, the host does not */
     {"GET", "http://h:1/locks/a", LOCK_INSPECT, "a"},
+    /* a resource in place of its id */
+    {"DELETE", "/locks/a%2Fb", LOCK_RELEASE, "a/b"},
+    {"DELETE", "/locks/%61%2fb", LOCK_RELEASE, "a/b"},
+    {"DELETE", "/locks/caf%C3%A9", LOCK_RELEASE, "caf\xc3\xa9"},
+    {"DELETE", "/locks/a%20b%23", LOCK_RELEASE, "a b#"},
+    {"DELETE", "/locks/...", LOCK_RELEASE, "..."},
+    {"DELETE", "/locks/%7e%7eYQpi", LOCK_RELEASE, "a\nb"},
+    {"DELETE", "/locks/a%0Ab", LOCK_RELEASE, ""}, /* these have an id only */
+    {"DELETE", "/locks/%7Ea", LOCK_RELEASE, ""},
+    {"DELETE", "/locks/..", LOCK_RELEASE, ""},
+    {"DELETE", "/locks/%2e", LOCK_RELEASE, ""},
+    {"DELETE", "/locks/a%ff", LOCK_RELEASE, ""},
+    {"DELETE", "/locks/a%2Fredlockd:b", LOCK_RELEASE, ""},
 };
-
-SUITE(route);
 
 TEST_EACH(calls_on_locks_are_found, calls)
 {
     route_find(&match, calls[_i].method, calls[_i].target);
-    ck_assert_int_eq(match.route, ROUTE_LOCK);
-    ck_assert_int_eq(match.call, calls[_i].call);
     struct span found = route_names(&match, names);
-    ck_assert_uint_eq(found.len, strlen(calls[_i].resource));
-    ck_assert_mem_eq(names, calls[_i].resource, found.len);
+    ck_assert_int_eq(match.call, calls[_i].call);
+    ck_assert_msg(span_is(found, calls[_i].names), "%s", calls[_i].target);
+    ck_assert_int_eq(match.route, found.len > 0 || match.call == LOCK_ACQUIRE
+                                      ? ROUTE_LOCK
+                                      : ROUTE_BAD_ID);
 }
 
 static const struct {
@@ -116,38 +132,6 @@ TEST_EACH(target_and_method_make_the_route, rows)
                   rows[_i].target, (int)match.route);
 }
 
-TEST(an_id_or_a_resource_names_the_lock)
-{
-    static const struct {
-        const char *in_path, *names;
-    } locks[] = {
-        {"a", "a"},
-        {"~YS9i", "a/b"},
-        {"a%2Fb", "a/b"},
-        {"%61%2fb", "a/b"},
-        {"caf%C3%A9", "caf\xc3\xa9"},
-        {"a%20b%23", "a b#"},
-        {"%2561", "%61"}, /* it is decoded once */
-        {"...", "..."},
-        {"~~YQpi", "a\nb"},
-        {"%7e%7eYQpi", "a\nb"},
-        {"a%0Ab", ""}, /* several have an id only */
-        {"%7Ea", ""},
-        {"..", ""},
-        {"%2e", ""},
-        {"a%ff", ""},
-        {"a%2Fredlockd:b", ""},
-    };
-    for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
-        const char *target = textf("/locks/%s", locks[i].in_path);
-        route_find(&match, "DELETE", target);
-        struct span found = route_names(&match, names);
-        ck_assert_msg(span_is(found, locks[i].names), "%s", target);
-        ck_assert_int_eq(match.route,
-                         found.len > 0 ? ROUTE_LOCK : ROUTE_BAD_ID);
-    }
-}
-
 TEST(allow_lists_the_methods_of_the_path)
 {
     route_find(&match, "OPTIONS", "/locks");
@@ -186,77 +170,49 @@ TEST(long_id_is_bad_not_overflowing)
 
 /* ---- arguments ----------------------------------------------------------- */
 
-static struct query query;
-static char out[4];
-static struct span value;
+/* What an argument is read as; NULL: it is refused. */
+static const struct {
+    const char *name;
+    struct span value; /* ptr NULL: it has none */
+    const char *read;
+    bool is_there;
+} arguments[] = {
+    {"forced", {"1", 1}, "", false},
+    {"Force", {"1", 1}, "", false},
+    {"forc", {"1", 1}, "", false},
+    {"force", {"%61b%C3%bc", 10}, "ab\xc3\xbc", true},
+    {"force", {NULL, 0}, "", true},
+    {"force", {"abcde", 5}, NULL, true}, /* there is room for four */
+    {"force", {"%", 1}, NULL, true},
+    {"force", {"%1", 2}, NULL, true},
+    {"force", {"a%4", 3}, NULL, true},
+    {"force", {"%xy", 3}, NULL, true},
+    /* whatever stands behind the value, as the next argument does */
+    {"force", {"%411", 1}, NULL, true},
+    {"force", {"%411", 2}, NULL, true},
+    {"force", {"%411", 3}, "A", true},
+};
 
-static const char *read_force(void)
+TEST_EACH(an_argument_is_decoded_or_refused, arguments)
 {
-    return query_read(&query, QUERY_FORCE, out, sizeof out, &value);
-}
-
-static void begin_query(void)
-{
-    query = (struct query){0};
-}
-
-GROUP(query, .set_up = begin_query);
-
-TEST(what_is_not_there_is_not_found)
-{
-    query_add(&query, span_of("forced"), span_of("1"));
-    query_add(&query, span_of("Force"), span_of("1"));
-    query_add(&query, span_of("forc"), span_of("1"));
-    ck_assert(!query_has(&query, QUERY_FORCE));
-}
-
-TEST(a_value_is_decoded)
-{
-    query_add(&query, span_of("force"), span_of("%61b%C3%bc"));
-    ck_assert_ptr_null(read_force());
-    ck_assert_uint_eq(value.len, 4);
-    ck_assert_mem_eq(out, "ab\xc3\xbc", 4);
+    struct query query = {0};
+    char out[4];
+    struct span value;
+    query_add(&query, span_of(arguments[_i].name), arguments[_i].value);
+    ck_assert(query_has(&query, QUERY_FORCE) == arguments[_i].is_there);
     ck_assert(!query_has(&query, QUERY_VERBOSE));
-}
-
-TEST(without_a_value_it_is_empty)
-{
-    query_add(&query, span_of("force"), (struct span){0});
-    ck_assert(query_has(&query, QUERY_FORCE));
-    ck_assert_ptr_null(read_force());
-    ck_assert_uint_eq(value.len, 0);
-}
-
-TEST(doubtful_values_are_refused)
-{
-    static const char *const values[] = {"abcde", "%", "%1", "a%4", "%xy"};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        begin_query();
-        query_add(&query, span_of("force"), span_of(values[i]));
-        ck_assert_ptr_nonnull(read_force());
-    }
-}
-
-/* Whatever stands behind the value, as the next argument does. */
-TEST(a_cut_escape_takes_nothing_from_behind)
-{
-    static const char text[] = "%411";
-    for (size_t cut = 1; cut < 3; cut++) {
-        begin_query();
-        query_add(&query, span_of("force"), (struct span){text, cut});
-        ck_assert_ptr_nonnull(read_force());
-    }
-    begin_query();
-    query_add(&query, span_of("force"), (struct span){text, 3});
-    ck_assert_ptr_null(read_force());
-    ck_assert_uint_eq(value.len, 1);
-}
-
-TEST(a_second_one_is_refused)
-{
+    const char *reason =
+        query_read(&query, QUERY_FORCE, out, sizeof out, &value);
+    if (arguments[_i].is_there)
+        ck_assert((reason == NULL) == (arguments[_i].read != NULL));
+    ck_assert(span_is(value, reason == NULL && arguments[_i].is_there
+                                 ? arguments[_i].read
+                                 : ""));
+    if (!arguments[_i].is_there)
+        return;
     query_add(&query, span_of("force"), span_of("1"));
-    query_add(&query, span_of("force"), span_of("1"));
-    ck_assert_str_eq(read_force(), "occurs twice");
+    ck_assert_str_eq(query_read(&query, QUERY_FORCE, out, sizeof out, &value),
+                     "occurs twice");
 }
 
 /* ---- cursors ------------------------------------------------------------ */
