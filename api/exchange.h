@@ -1,8 +1,7 @@
 /*
- * A request and its answer, apart from how they are read and written: what is
- * refused before a handler sees it, when to wait, when to answer, when to close
- * the connection instead, and what becomes of a lock that was granted to a
- * client which has left. No HTTP library here.
+ * A request and its answer: what is refused before a handler sees it, when to
+ * wait, to answer, or to close the connection instead, and what becomes of a
+ * lock that was granted to a client which has left. No HTTP library here.
  *
  *   the client left before the answer was        the acquire is abandoned
  *   written, or the answer was not written
@@ -77,14 +76,11 @@ enum exchange_step exchange_go_on(struct exchange *it, int64_t now_us,
  */
 void exchange_on_answer(void *client);
 
-/*
- * Whether what was begun takes effect, and is counted, without its client: its
- * connection must not end before it.
- */
+/* Whether what was begun takes effect without its client: the connection must
+ * not end before it. */
 bool exchange_goes_on(const struct exchange *it);
 
-/* Behind an answer: whether a grant stays open until it is known to be written.
- */
+/* Behind an answer: whether a grant is open until the answer is written. */
 bool exchange_has_grant(const struct exchange *it);
 
 /* The connection's events leave and end, see connection.h. */

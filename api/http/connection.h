@@ -30,16 +30,15 @@
  *   ANSWERED       the client counts as told if all was written
  *
  * The HTTP library need not notice that a client left while its connection
- * waits. So the socket is watched here too, as long as the connection lasts. An
- * answer that was written whole counts as received, however the connection
- * ends. A reset after it proves nothing: proxies reset connections even after
- * they have passed the answer on. Unacknowledged bytes prove nothing either:
- * the process may have read them before its kernel acknowledges them.
+ * waits: so the socket is watched here too. An answer that was written whole
+ * counts as received. A reset after it proves nothing, for proxies reset
+ * connections after they have passed the answer on; nor do unacknowledged
+ * bytes, for the process may have read them already.
  *
- * Over TLS a client may also leave by an alert, without a FIN. While a request
- * waits, nobody reads; so a look at what lies in the socket tells. It is taken
- * before a grant is answered, and each time that something comes while the
- * connection is suspended, unless other data comes first.
+ * Over TLS a client may also leave by an alert, without a FIN, which nobody
+ * reads while a request waits. So what lies in the socket is looked at before a
+ * grant is answered, and when something comes while the connection is
+ * suspended, unless other data comes first.
  *
  * A connection has a deadline whenever we wait for its client. It has none
  * while the client waits for us.
@@ -111,11 +110,9 @@ struct connections {
     struct tls *tls; /* NULL: plain HTTP */
     struct loop *loop;
     struct metrics *metrics;
-    /* those we wait for, from the longest awaited to the last, and between them
-     * those that wait for us */
+    /* those we wait for, the longest awaited first; between them the others */
     struct connection_list list;
-    /* those that are delayed, from the one that is due first to the last */
-    struct connection_list delayed;
+    struct connection_list delayed; /* the one that is due first leads */
     struct loop_timer *delay_timer;
     int delayed_count;
     int delayed_most; /* at once; 0: none is delayed */
@@ -161,10 +158,7 @@ struct connection {
 
 /* ---- all of them -------------------------------------------------------- */
 
-/*
- * Fills in all but events, owner, size and tls, which the caller sets.
- * False: no memory.
- */
+/* Leaves events, owner, size and tls to the caller. False: no memory. */
 bool connections_init(struct connections *all, struct loop *loop,
                       struct metrics *metrics);
 

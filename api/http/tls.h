@@ -52,10 +52,8 @@ struct tls;
 struct tls *tls_new(const struct config *config, struct metrics *metrics,
                     char *error, size_t error_size);
 
-/*
- * Reads the files again. If anything is wrong with them, the log says so, and
- * all stays as it was, and this is false. Connections that are open go on.
- */
+/* Reads the files again. False: they are wrong, the log says so, and all stays
+ * as it was. Connections that are open go on. */
 bool tls_reload(struct tls *tls);
 
 /* All sessions must have been freed. NULL is ignored. */
@@ -66,10 +64,9 @@ void tls_free(struct tls *tls);
 struct tls_session;
 
 /*
- * Before the handshake; fd is the connection's. wait is called when the
- * handshake can go on only after tls_session_go_on, from within the library
- * that runs it; false: it cannot be waited for, and the handshake fails. NULL:
- * no memory.
+ * Before the handshake; fd is the connection's. NULL: no memory. wait is called
+ * from within the library when the handshake can go on only after
+ * tls_session_go_on; false: it cannot be waited for, and the handshake fails.
  */
 struct tls_session *tls_session_new(struct tls *tls,
                                     struct gnutls_session_int *library, int fd,
@@ -78,10 +75,8 @@ struct tls_session *tls_session_new(struct tls *tls,
 /* Counts what became of the handshake. NULL is ignored. */
 void tls_session_free(struct tls_session *it);
 
-/* The handshake may read again. */
+/* The handshake may read again · fails when it goes on. */
 void tls_session_go_on(struct tls_session *it);
-
-/* The handshake fails when it goes on: the process ends. */
 void tls_session_abort(struct tls_session *it);
 
 /*
@@ -92,11 +87,8 @@ void tls_session_abort(struct tls_session *it);
  */
 bool tls_session_may_ask(struct tls_session *it, const char *target);
 
-/*
- * The names in the client's certificate, as tls_read_names writes them. "": no
- * certificate, or no names in it, or too many, or more than TLS_NAMES_MAX
- * characters of them.
- */
+/* The names in the client's certificate, as tls_read_names writes them; "":
+ * there is no certificate, or it has none that fit. */
 const char *tls_session_peer_names(const struct tls_session *it);
 
 /*

@@ -72,8 +72,7 @@ void head_init(struct head *head, size_t bytes, size_t path_len);
  */
 void head_add_line(struct head *head, struct span name, struct span value);
 
-/* Takes one field, which must last. Blanks after the value are not part of it.
- */
+/* Takes one field, which must last; without the blanks around its value. */
 void head_add(struct head *head, struct span name, struct span value);
 
 /* Takes one argument of the query. */
@@ -106,14 +105,10 @@ bool head_is_json(struct span content_type);
 
 /*
  * What a web page may not do through the browser of somebody who reaches this
- * server.
- *
- * A page of another origin (RFC 6454) is told by the browser: in Origin, or in
- * Sec-Fetch-Site (Fetch Metadata Request Headers). A page whose name was made
- * to lead to this server, after it was loaded from elsewhere (DNS rebinding),
- * is of the same origin; but its name stands in Host.
- *
- * Why the request is refused; reason (static) NULL: it is not.
+ * server. Of a page of another origin (RFC 6454) the browser tells in Origin,
+ * or in Sec-Fetch-Site (Fetch Metadata Request Headers). A page whose name was
+ * made to lead to this server after it was loaded (DNS rebinding) is of the
+ * same origin; but its name stands in Host. So there is:
  *
  *   421  the server is open, and Host is none of: an IP address, localhost, a
  *        name without a dot, an allowed host

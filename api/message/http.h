@@ -63,10 +63,7 @@ struct route_match {
 void route_find(struct route_match *match, const char *method,
                 const char *target);
 
-/*
- * The resources that its id names, as in names.h, in names; or the resource
- * that stands in the path itself. len 0: none.
- */
+/* What its id names, as in names.h, written to names; len 0: nothing. */
 struct span route_names(const struct route_match *match,
                         char names[NAMES_LEN_MAX]);
 
@@ -127,11 +124,8 @@ bool cursor_decode(struct span text, struct list_cursor *cursor);
 
 /* ---- ids of requests, and the traces that they belong to ---------------- */
 
-/*
- * An id ties an answer to its log line. The trace is that of W3C Trace Context,
- * §3.2. Nothing of it is passed on: behind this server nobody takes part in
- * traces.
- */
+/* An id ties an answer to its log line. A trace (W3C Trace Context, §3.2) is
+ * logged, and not passed on: behind this server nobody takes part in it. */
 enum { REQUESTID_MAX = 64, REQUESTID_LEN = 16 };
 
 /* Where own ids come from. */
@@ -155,11 +149,8 @@ struct trace {
     char parent[TRACE_PARENT_LEN + 1]; /* what the caller calls this request */
 };
 
-/*
- * Reads the value of the field traceparent, which may be anything; one that is
- * not valid is as none, as the text wants it. Of a version after 00 what 00 has
- * is read.
- */
+/* Reads the value of the field traceparent; one that is not valid is as none.
+ * Of a version after 00 what 00 has is read. */
 void trace_read(struct trace *trace, struct span value);
 
 /* ---- requests and answers ----------------------------------------------- */
@@ -266,11 +257,9 @@ static inline void http_response_init(struct http_response *response)
 void http_find_call(struct http_request *request);
 
 /*
- * As how many requests it counts, as far as rate= is concerned: a list as one
- * for each ten locks that its page may have, an inspection as one for each name
- * of its id, any other request as one. An acquire and a batch tell in their
- * bodies for how many more. Whoever holds a lock of many names extends and
- * releases it as cheaply as any other.
+ * As how many requests it counts against rate=: a list as one for each ten
+ * locks that its page may have, an inspection as one for each name of its id,
+ * any other as one. The bodies of an acquire and of a batch tell of more.
  */
 int http_price(const struct http_request *request);
 

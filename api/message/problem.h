@@ -94,22 +94,19 @@ extern const struct problem_kind {
 void problem_respond(const struct problem *problem, const char *request_id,
                      struct http_response *response);
 
-/* The same with only a code and a detail. */
+/* The same with only a code and a detail · and RETRY_MAX_MS to wait at most. */
 void problem_respond_plain(enum problem_code code, const char *detail,
                            const char *request_id,
                            struct http_response *response);
 
-/* Likewise, and it may be tried again within RETRY_MAX_MS. */
 void problem_respond_busy(enum problem_code code, const char *detail,
                           const char *request_id,
                           struct http_response *response);
 
-/* 400: an input that is refused, with what is wrong. */
+/* 400: an input that is refused, with what is wrong · the same of a body, or
+ * overloaded if nothing is wrong with it. */
 void problem_respond_faults(const struct faults *errors, const char *request_id,
                             struct http_response *response);
-
-/* A body that could not be read: likewise, or overloaded if nothing is wrong.
- */
 void problem_respond_body(const struct faults *errors, const char *request_id,
                           struct http_response *response);
 
@@ -126,15 +123,10 @@ void problem_respond_overloaded(const char *detail, const char *request_id,
 
 /* ---- when to try again -------------------------------------------------- */
 
-/*
- * A random part of a range, so that clients that were refused together do not
- * come back together. A range is a fraction of what is known of the matter.
- */
+enum { RETRY_MAX_MS = 1000 }; /* nobody is told to wait longer */
 
-/* Nobody is told to wait longer. */
-enum { RETRY_MAX_MS = 1000 };
-
-/* 1 to range_ms, each as likely; 1 to RETRY_MAX_MS if that is less. */
+/* 1 to range_ms or RETRY_MAX_MS, each as likely: clients that were refused
+ * together must not come back together. */
 int64_t retry_within_ms(int64_t range_ms);
 
 /*
