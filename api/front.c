@@ -87,6 +87,44 @@ struct front {
 
 /* ---- answers ------------------------------------------------------------ */
 
+/* False: no memory. */
+static bool add_fields(struct MHD_Response *answer,
+                       const struct http_request *request,
+                       const struct http_response *response)
+{
+    char seconds[DIGITS_MAX + 1]; /* whole ones, and no sooner */
+    const struct {
+        const char *name, *value;
+    } fields[] = {
+        {"X-Request-Id", request->id},
+        {"Cache-Control", "no-store"},
+        {"Content-Type", response->content_type},
+        /* a text is what its type says */
+        {"X-Content-Type-Options",
+         response->content_type != NULL ? "nosniff" : NULL},
+        {"Location", *response->location != '\0' ? response->location : NULL},
+        {"Allow", response->allow},
+        {"WWW-Authenticate", response->challenge},
+        {"Retry-After", response->retry_after_ms > 0 ? seconds : NULL},
+        /* a page takes everything from this server and sends nothing elsewhere;
+         * no other page may show it in a frame */
+        {"Content-Security-Policy",
+         response->is_page
+             ? "default-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
+               "form-action 'none'"
+             : NULL},
+        {"Connection", response->close ? "close" : NULL},
+    };
+    (void)snprintf(seconds, sizeof seconds, "%lld",
+                   (long long)divide_up(response->retry_after_ms, MS_PER_S));
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (fields[i].value != NULL &&
+            MHD_add_response_header(answer, fields[i].name, fields[i].value) !=
+                MHD_YES)
+            return false;
+    return true;
+}
+
 static ssize_t read_piece(void *body, uint64_t at, char *piece, size_t size)
 {
     memcpy(piece, (const char *)body + at, size);
@@ -103,7 +141,6 @@ static bool queue_answer(struct MHD_Connection *http,
                          const struct http_response *response)
 {
     bool is_static = response->is_static;
-    struct http_fields fields;
     struct MHD_Response *answer;
     /*
      * A run of the library writes once to each connection. When thousands ask
@@ -125,13 +162,9 @@ static bool queue_answer(struct MHD_Connection *http,
             free(response->body);
         return false;
     }
-    http_fill_fields(&fields, request, response);
-    bool is_good = true;
-    for (int i = 0; is_good && i < fields.count; i++)
-        is_good = MHD_add_response_header(answer, fields.list[i].name,
-                                          fields.list[i].value) == MHD_YES;
-    is_good = is_good && MHD_queue_response(http, (unsigned)response->status,
-                                            answer) == MHD_YES;
+    bool is_good =
+        add_fields(answer, request, response) &&
+        MHD_queue_response(http, (unsigned)response->status, answer) == MHD_YES;
     MHD_destroy_response(answer);
     return is_good;
 }

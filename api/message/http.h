@@ -270,21 +270,4 @@ size_t http_body_max(const struct route_match *match);
  * from 1 to 1000. */
 int http_list_size(struct span text);
 
-/* ---- the header fields of an answer ------------------------------------- */
-
-enum { HTTP_FIELDS_MAX = 10, HTTP_SECONDS_MAX = 20 };
-
-struct http_fields {
-    int count;
-    struct {
-        const char *name;  /* static */
-        const char *value; /* borrowed from request, response or retry_after */
-    } list[HTTP_FIELDS_MAX];
-    char retry_after[HTTP_SECONDS_MAX + 1];
-};
-
-void http_fill_fields(struct http_fields *fields,
-                      const struct http_request *request,
-                      const struct http_response *response);
-
 #endif

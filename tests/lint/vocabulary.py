@@ -203,9 +203,9 @@ def of_server(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
                       set(re.findall(r'\[HEAD_\w+\] = (?:ONCE\(|\{)"([\w-]+)"',
                                      text["api/message/head.c"])),
                       names_at(headers, "request"))
-    yield from differ("api/message/http.c", "header",
-                      set(re.findall(r'add_field\(\s*fields,\s*"([\w-]+)"',
-                                     text["api/message/http.c"])),
+    yield from differ("api/front.c", "header",
+                      set(re.findall(r'\{"([A-Z][\w-]+)",',
+                                     text["api/front.c"])),
                       names_at(headers, "answer"))
 
 
@@ -356,7 +356,7 @@ def test(given: Given) -> None:
               "query page_length")
     elsewhere("api/message/head.c", '"X-Lock-Token"', '"X-Token"',
               "header X-Token")
-    elsewhere("api/message/http.c", '"Retry-After"', '"Again-After"',
+    elsewhere("api/front.c", '"Retry-After"', '"Again-After"',
               "header Again-After")
     elsewhere(CLIENTS, "| `elapsed_ms` |", "| `took_ms` |", "field took_ms")
     elsewhere(CLIENTS, "| 410 | `cursor_expired` |", "| 400 | `cursor_end` |",
@@ -382,7 +382,7 @@ def test(given: Given) -> None:
 
 
 def read() -> Given:
-    paths = [CLIENTS, "api/batch.c", "api/message/head.c",
+    paths = [CLIENTS, "api/batch.c", "api/front.c", "api/message/head.c",
              "api/message/http.c"]
     for pattern in ("api/clients/python/src/redlockd/*.py",
                     "api/clients/node/src/*.js", "api/clients/go/*.go",

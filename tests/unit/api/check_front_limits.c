@@ -124,7 +124,10 @@ TEST(draining_it_serves_but_is_not_ready)
     expect(fd, " 200 ");
     front_begin_drain(served.front);
     served_send(fd, SERVED_GET("/readyz"));
-    expect_last(fd, "\"code\":\"shutting_down\"");
+    const char *answer = served_read(fd, NULL);
+    ck_assert_has(answer, "\"code\":\"shutting_down\"");
+    ck_assert_has(answer, "\r\nRetry-After: 1\r\n"); /* second, at least */
+    ck_assert_has(answer, "\r\nConnection: close\r\n");
     fd = served_ask(SERVED_ACQUIRE);
     served_await_acquires(1);
     served_grant();
