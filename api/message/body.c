@@ -255,7 +255,7 @@ static void read_number(struct reader *reader, const struct member *member,
     }
     point_to(name, pointer);
     if (json_is_integer(value))
-        (void)snprintf(what, sizeof what, "%" PRId64, found);
+        (void)snprintf(what, sizeof what, "%lld", (long long)found);
     faults_add(reader->errors, pointer,
                "%s is %s; it must be an integer from %" PRId64 " to %" PRId64
                "%s",
