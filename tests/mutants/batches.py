@@ -41,7 +41,7 @@ BATCHES = [
                BATCH, "!locks_stand(service, &item->call)", "false")],
            tests="batches"),
     Defect("a grant in a batch kept for who has left", "unit",
-           "who_leaves_before_the_last_outcome_keeps_no_grant", [Edit(
+           "a_batch_of_which_nobody_is_told_leaves_no_lock", [Edit(
                BATCH, "        request->answers_due -= "
                "!has_outcome(service, item);\n"
                "        locks_abandon(service, &item->call);\n",
@@ -50,11 +50,11 @@ BATCHES = [
                "        engine_close(service->engine, item->call.op);\n"
                "        item->call.op = 0;\n")], tests="exchange"),
     Defect("a grant in a batch kept though its answer is not written", "unit",
-           "an_answer_that_is_not_written_whole_keeps_no_grant", [Edit(
+           "a_batch_of_which_nobody_is_told_leaves_no_lock", [Edit(
                BATCH, "        if (call->op != 0 && is_answered)\n",
                "        if (call->op != 0)\n")], tests="exchange"),
     Defect("an outcome counted twice in a batch", "unit",
-           "who_leaves_before_the_last_outcome_keeps_no_grant", [Edit(
+           "a_batch_of_which_nobody_is_told_leaves_no_lock", [Edit(
                BATCH, "request->answers_due -= !has_outcome(service, item);",
                "request->answers_due--;")], tests="exchange"),
     Defect("two operations of one lock in a batch", "unit",

@@ -39,11 +39,11 @@ VISITS = [
         "api/exchange.c", " || *rest.ptr == ';' ? key", " || true ? key")],
            tests="exchange"),
     Defect("compressed body that is taken for text", "unit",
-           "a_compressed_body_is_named", [Edit(
+           "what_a_body_is_instead_of_json_is_named", [Edit(
         "api/message/body.c", "text.len >= 2 && i <", "text.len > 2 && i <")],
            tests="body"),
     Defect("byte order mark that is not named behind a space", "unit",
-           "a_byte_order_mark_that_is_not_the_first_is_named", [Edit(
+           "what_a_body_is_instead_of_json_is_named", [Edit(
         "api/message/body.c", "    while (text.len > 0 && strchr(",
         "    while (text.len > 99 && strchr(")], tests="body"),
     Defect("media type of which only the first of two counts", "unit",

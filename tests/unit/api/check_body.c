@@ -41,58 +41,42 @@ TEST(a_byte_order_mark_is_left_out)
     ck_assert(!parse("{\"resource\":\"a\"}\xef\xbb\xbf", LOCK_ACQUIRE));
 }
 
-/* With and without a byte order mark, the lower byte first and last. */
-static const struct span in_others[] = {
-    {"\xff\xfe{\0}\0", 6}, {"\xfe\xff\0{\0}", 6}, {"{\0}\0", 4},
-    {"\0{\0}", 4},         {"\0\0\0{\0\0\0}", 8}, {"{\0\0\0}\0\0\0", 8},
-};
-
-TEST_EACH(another_encoding_is_named, in_others)
-{
-    ck_assert(
-        !body_read(&body, in_others[_i], LOCK_ACQUIRE, MAX_TTL_MS, &errors));
-    ck_assert_int_eq(errors.count, 1);
-    ck_assert_str_eq(errors.list[0].detail,
-                     "the body is in UTF-16 or UTF-32; send UTF-8");
-}
+#define MARKED                                                                 \
+    "the body has a byte order mark (ef bb bf) behind its first character"
+#define WIDE "the body is in UTF-16 or UTF-32; send UTF-8"
 
 static const struct {
     struct span text;
-    const char *name;
-} compressed[] = {
-    {{"\x1f\x8b\x08\0\0\0\0\0", 8}, "gzip (1f 8b)"},
-    {{"\x1f\x8b\x08\x08xyzw", 8}, "gzip (1f 8b)"},
-    {{"\x1f\x8b", 2}, "gzip (1f 8b)"},
-    {{"\x78\x9c\xab\x56", 4}, "zlib (78 9c)"},
-    {{"\x78\x01\0\0", 4}, "zlib (78 01)"},
-    {{"\x78\xda\xab\x56", 4}, "zlib (78 da)"},
-    {{"\x28\xb5\x2f\xfd\x04\0", 6}, "zstd (28 b5)"},
+    const char *detail; /* how it begins */
+} no_json[] = {
+    /* with and without a byte order mark, the lower byte first and last */
+    {{"\xff\xfe{\0}\0", 6}, WIDE},
+    {{"\xfe\xff\0{\0}", 6}, WIDE},
+    {{"{\0}\0", 4}, WIDE},
+    {{"\0{\0}", 4}, WIDE},
+    {{"\0\0\0{\0\0\0}", 8}, WIDE},
+    {{"{\0\0\0}\0\0\0", 8}, WIDE},
+    {{"\x1f\x8b\x08\0\0\0\0\0", 8}, "the body is compressed by gzip (1f 8b);"},
+    {{"\x1f\x8b\x08\x08xyzw", 8}, "the body is compressed by gzip (1f 8b);"},
+    {{"\x1f\x8b", 2}, "the body is compressed by gzip (1f 8b);"},
+    {{"\x78\x9c\xab\x56", 4}, "the body is compressed by zlib (78 9c);"},
+    {{"\x78\x01\0\0", 4}, "the body is compressed by zlib (78 01);"},
+    {{"\x78\xda\xab\x56", 4}, "the body is compressed by zlib (78 da);"},
+    {{"\x28\xb5\x2f\xfd\x04\0", 6}, "the body is compressed by zstd (28 b5);"},
+    {{"\xef\xbb\xbf\xef\xbb\xbf{\"resource\":\"a\"}", 22}, MARKED},
+    {{"\xef\xbb\xbf \n\xef\xbb\xbf{\"resource\":\"a\"}", 24}, MARKED},
+    {{" \xef\xbb\xbf{\"resource\":\"a\"}", 20}, MARKED},
+    {{"\xef\xbb\xbf\xef\xbb\xbf", 6}, MARKED},
 };
 
-TEST_EACH(a_compressed_body_is_named, compressed)
+TEST_EACH(what_a_body_is_instead_of_json_is_named, no_json)
 {
-    ck_assert(!body_read(&body, compressed[_i].text, LOCK_ACQUIRE, MAX_TTL_MS,
-                         &errors));
+    const char *detail = no_json[_i].detail;
+    ck_assert(
+        !body_read(&body, no_json[_i].text, LOCK_ACQUIRE, MAX_TTL_MS, &errors));
     ck_assert_int_eq(errors.count, 1);
-    ck_assert_str_eq(errors.list[0].detail,
-                     textf("the body is compressed by %s; send it unencoded",
-                           compressed[_i].name));
-}
-
-static const char *const marked[] = {
-    "\xef\xbb\xbf\xef\xbb\xbf{\"resource\":\"a\"}",
-    "\xef\xbb\xbf \n\xef\xbb\xbf{\"resource\":\"a\"}",
-    " \xef\xbb\xbf{\"resource\":\"a\"}",
-    "\xef\xbb\xbf\xef\xbb\xbf",
-};
-
-TEST_EACH(a_byte_order_mark_that_is_not_the_first_is_named, marked)
-{
-    ck_assert(!parse(marked[_i], LOCK_ACQUIRE));
-    ck_assert_int_eq(errors.count, 1);
-    ck_assert_str_eq(errors.list[0].detail,
-                     "the body has a byte order mark (ef bb bf) behind its "
-                     "first character; send none");
+    ck_assert_msg(strncmp(errors.list[0].detail, detail, strlen(detail)) == 0,
+                  "%s", errors.list[0].detail);
 }
 
 TEST(members_of_an_acquire_are_read)
@@ -239,13 +223,6 @@ TEST_EACH(what_is_wrong_is_pointed_at, bad)
     ck_assert_uint_gt(strlen(errors.list[0].detail), 10);
 }
 
-TEST(an_empty_body_is_told_as_such)
-{
-    ck_assert(!parse("", LOCK_ACQUIRE));
-    ck_assert_str_eq(errors.list[0].detail,
-                     "the body is empty; send a JSON object");
-}
-
 /* ---- several resources -------------------------------------------------- */
 
 TEST_RANGE(several_resources_are_sorted_and_joined, 0, 3)
@@ -328,18 +305,6 @@ TEST(all_errors_are_told_at_once)
     ck_assert_str_eq(errors.list[3].pointer, "/resource");
 }
 
-TEST(a_bad_wait_is_told_its_limits)
-{
-    ck_assert(!parse("{\"resource\":\"x\",\"wait_ms\":45001}", LOCK_ACQUIRE));
-    ck_assert_str_eq(errors.list[0].detail,
-                     "wait_ms is 45001; it must be an integer from 0 to 45000 "
-                     "(milliseconds)");
-    ck_assert(!parse("{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE));
-    ck_assert_str_eq(errors.list[0].detail,
-                     "wait_ms is a string; it must be an integer from 0 to "
-                     "45000 (milliseconds)");
-}
-
 /* The list is made of the same table that body_member reads. */
 TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
 {
@@ -353,12 +318,9 @@ TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
         textf("the field what is unknown here; the fields are %s", lists[_i]);
     ck_assert(!parse("{\"what\":1}", (enum lock_call)_i));
     ck_assert_str_eq(errors.list[0].detail, expected);
-}
-
-TEST(members_are_counted)
-{
-    ck_assert_str_eq(body_member(LOCK_ACQUIRE, 4), "owner");
-    ck_assert_ptr_null(body_member(LOCK_ACQUIRE, 8));
+    ck_assert_int_eq(strncmp(lists[_i], body_member((enum lock_call)_i, 0), 5),
+                     0);
+    ck_assert_str_eq(body_item_member((enum lock_call)_i, 0), "operation");
     ck_assert_ptr_null(body_member(LOCK_INSPECT, 0));
 }
 
@@ -392,6 +354,11 @@ TEST(a_limit_is_read)
 static const struct {
     const char *members, *pointer, *detail;
 } bad_limits[] = {
+    {"\"resource\":\"x\",\"wait_ms\":45001", "/wait_ms",
+     "wait_ms is 45001; it must be an integer from 0 to 45000 (milliseconds)"},
+    {"\"resource\":\"x\",\"wait_ms\":\"1\"", "/wait_ms",
+     "wait_ms is a string; it must be an integer from 0 to 45000 "
+     "(milliseconds)"},
     {"\"resource\":\"x\",\"limit\":0", "/limit",
      "limit is 0; it must be an integer from 1 to 1000"},
     {"\"resource\":\"x\",\"limit\":1001", "/limit",
@@ -690,12 +657,4 @@ TEST(without_memory_nothing_is_told)
     ck_assert(!is_read);
     ck_assert_int_eq(errors.count, 0);
     ck_assert(parse_item(0));
-}
-
-TEST(the_members_are_listed)
-{
-    ck_assert_str_eq(body_item_member(LOCK_RELEASE, 0), "operation");
-    ck_assert_str_eq(body_item_member(LOCK_RELEASE, 2), "token");
-    ck_assert_ptr_null(body_item_member(LOCK_RELEASE, 3));
-    ck_assert_ptr_null(body_item_member(LOCK_INSPECT, 0));
 }
