@@ -1,7 +1,6 @@
 /*
  * What becomes of a grant, by what was written and when the client left.
  */
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -124,44 +123,6 @@ TEST_EACH(what_was_written_may_have_come, writings)
     pair.it->connection.fd = fd;
     close(tcp.server);
     connection_end(&pair.it->connection, true);
-}
-
-/* It would get no answer: what it sends is over. */
-static void half_close(void)
-{
-    ck_assert_int_eq(shutdown(pair.client, SHUT_WR), 0);
-    pair_await_leave();
-}
-
-/* A peer that closes with bytes unread resets. */
-static void reset(void)
-{
-    ck_assert_int_eq(send(pair.it->connection.fd, "x", 1, 0), 1);
-    pair_leave();
-}
-
-static const struct {
-    void (*leave)(void);
-    int error; /* of the connection then */
-} leaves[] = {{pair_leave, 0}, {half_close, 0}, {reset, ECONNRESET}};
-
-TEST_EACH(left_while_the_acquire_runs_is_released, leaves)
-{
-    int error = 0;
-    socklen_t len = sizeof error;
-    begin(LOCK_ACQUIRE, play_acquire());
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    leaves[_i].leave();
-    ck_assert_int_eq(
-        getsockopt(pair.it->connection.fd, SOL_SOCKET, SO_ERROR, &error, &len),
-        0);
-    ck_assert_int_eq(error, leaves[_i].error);
-    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_GONE);
-    ck_assert_int_eq(pair.wakes, 1);
-    ck_assert_int_ge(play_count(CALL_RELEASE), 1);
-    connection_end(&pair.it->connection, false);
-    /* it was granted nothing */
-    ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
 }
 
 TEST(left_before_the_acquire_runs_is_released)

@@ -28,12 +28,6 @@ static int ask(const char *text, int status)
     return fd;
 }
 
-static void expect_closed(int fd)
-{
-    ck_assert_str_eq(served_read(fd, NULL), "");
-    close(fd);
-}
-
 SUITE(front, .set_up = served_begin, .tear_down = served_end);
 
 /* ---- answers ------------------------------------------------------------ */
@@ -186,7 +180,7 @@ TEST(a_head_that_is_too_large_is_refused)
     pad[5500] = 'a';
     pad[sizeof pad - 1] = '\0';
     int fd = ask(textf(SERVED_GET("/livez?%s"), pad), 431);
-    expect_closed(fd);
+    served_expect_last(fd, NULL);
 }
 
 TEST(arguments_are_no_part_of_the_path)

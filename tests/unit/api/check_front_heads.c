@@ -118,16 +118,6 @@ TEST_RANGE(the_longest_id_may_stand_in_the_largest_head, 0, CALLS *FILLINGS)
     close(fd);
 }
 
-TEST(a_larger_head_is_refused_beside_an_id)
-{
-    char path[HEAD_PATH_MAX + 1];
-    sprintf(path, "/locks/%s", longest.id);
-    int fd = served_ask(request("GET", path, "", ONE_FIELD, HEAD_COST_MAX + 1));
-    expect(fd, "HTTP/1.1 431 ");
-    ck_assert_int_eq(play.sent_count, 0);
-    close(fd);
-}
-
 /* ---- the id in Location ------------------------------------------------- */
 
 TEST_RANGE(the_longest_id_may_answer_the_largest_head, 0, FILLINGS)

@@ -19,24 +19,6 @@ static void fill(const char *text)
         clients[i] = served_ask(text);
 }
 
-static void expect(int fd, const char *part)
-{
-    const char *answer = served_read(fd, "}\n");
-    ck_assert_has(answer, part);
-}
-
-static void expect_end(int fd)
-{
-    ck_assert_str_eq(served_read(fd, NULL), "");
-}
-
-/* The answer closes the connection. */
-static void expect_last(int fd, const char *part)
-{
-    const char *answer = served_read(fd, NULL);
-    ck_assert_has(answer, part);
-}
-
 SUITE(front_limits, .set_up = served_begin, .tear_down = served_end);
 
 /* ---- full --------------------------------------------------------------- */
@@ -45,16 +27,16 @@ TEST(the_one_that_is_idle_for_longest_gives_way)
 {
     fill(SERVED_GET("/livez"));
     for (int i = 0; i < SERVED_CONNECTIONS; i++)
-        expect(clients[i], " 200 ");
+        served_expect(clients[i], " 200 ");
     served_send(clients[0], SERVED_GET("/livez"));
-    expect(clients[0], " 200 ");
+    served_expect(clients[0], " 200 ");
     int fd = served_ask(SERVED_GET("/livez"));
-    expect(fd, " 200 ");
-    expect_end(clients[1]);
+    served_expect(fd, " 200 ");
+    served_expect_last(clients[1], NULL);
     ck_assert_uint_eq(play.metrics.connections, SERVED_CONNECTIONS);
     ck_assert_uint_eq(play.metrics.connections_cut, 1);
     served_send(clients[2], SERVED_GET("/livez"));
-    expect(clients[2], " 200 ");
+    served_expect(clients[2], " 200 ");
 }
 
 TEST(one_that_leaves_makes_room)
@@ -64,7 +46,7 @@ TEST(one_that_leaves_makes_room)
     served_pass();
     ck_assert_uint_eq(play.metrics.requests_answered, 0);
     close(clients[1]);
-    expect(fd, " 200 ");
+    served_expect(fd, " 200 ");
     ck_assert_uint_eq(play.metrics.connections_cut, 0);
 }
 
@@ -78,7 +60,7 @@ TEST(who_waits_for_the_nodes_never_gives_way)
     ck_assert_uint_eq(play.metrics.requests_answered, 0);
     for (int i = 0; i < SERVED_CONNECTIONS; i++)
         served_grant();
-    expect(fd, " 200 ");
+    served_expect(fd, " 200 ");
     ck_assert_uint_eq(play.metrics.requests_answered, SERVED_CONNECTIONS + 1);
     ck_assert_uint_eq(play.metrics.connections_cut, 1);
 }
@@ -89,9 +71,9 @@ TEST(half_a_request_gives_way_after_a_second)
     fill(HALF);
     served_pass();
     int64_t before_us = clock_now_us();
-    expect(served_ask(SERVED_GET("/livez")), " 200 ");
+    served_expect(served_ask(SERVED_GET("/livez")), " 200 ");
     ck_assert_int_ge(clock_now_us() - before_us, 900000);
-    expect_end(clients[0]);
+    served_expect_last(clients[0], NULL);
     ck_assert_uint_eq(play.metrics.connections_cut, 1);
 }
 
@@ -110,7 +92,7 @@ TEST(who_waits_for_room_does_not_keep_the_loop_awake)
 TEST(who_sends_nothing_does_not_either)
 {
     fill(SERVED_GET("/livez"));
-    expect(clients[0], " 200 ");
+    served_expect(clients[0], " 200 ");
     turns_expect_rest(served.loop);
     close(clients[0]);
     turns_expect_rest(served.loop);
@@ -121,7 +103,7 @@ TEST(who_sends_nothing_does_not_either)
 TEST(draining_it_serves_but_is_not_ready)
 {
     int fd = served_ask(SERVED_GET("/readyz"));
-    expect(fd, " 200 ");
+    served_expect(fd, " 200 ");
     front_begin_drain(served.front);
     served_send(fd, SERVED_GET("/readyz"));
     const char *answer = served_read(fd, NULL);
@@ -131,16 +113,17 @@ TEST(draining_it_serves_but_is_not_ready)
     fd = served_ask(SERVED_ACQUIRE);
     served_await_acquires(1);
     served_grant();
-    expect_last(fd, " 201 ");
+    served_expect_last(fd, " 201 ");
 }
 
 TEST(drained_it_grants_no_new_lock)
 {
     front_begin_drain(served.front);
     front_end_drain(served.front);
-    expect_last(served_ask(SERVED_ACQUIRE), "\"code\":\"shutting_down\"");
+    served_expect_last(served_ask(SERVED_ACQUIRE),
+                       "\"code\":\"shutting_down\"");
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
-    expect_last(served_ask(SERVED_GET("/livez")), " 200 ");
+    served_expect_last(served_ask(SERVED_GET("/livez")), " 200 ");
 }
 
 /* ---- stopping ----------------------------------------------------------- */
@@ -152,12 +135,12 @@ TEST(stopping_answers_what_waits_and_closes_all)
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     clients[1] = served_ask(HALF);
     clients[2] = served_ask(SERVED_GET("/livez"));
-    expect(clients[2], " 200 ");
+    served_expect(clients[2], " 200 ");
     front_free(served.front);
     served.front = NULL;
-    expect_last(clients[0], "\"code\":\"shutting_down\"");
-    expect_end(clients[1]);
-    expect_end(clients[2]);
+    served_expect_last(clients[0], "\"code\":\"shutting_down\"");
+    served_expect_last(clients[1], NULL);
+    served_expect_last(clients[2], NULL);
     ck_assert_uint_eq(play.metrics.requests_answered, 2);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
     ck_assert_int_ge(play_count(CALL_RELEASE), 1);
@@ -167,11 +150,11 @@ TEST(stopping_answers_what_waits_and_closes_all)
 TEST(stopping_begins_nothing_that_came_too_late)
 {
     int fd = served_ask(SERVED_GET("/livez"));
-    expect(fd, " 200 ");
+    served_expect(fd, " 200 ");
     served_send(fd, SERVED_ACQUIRE);
     front_free(served.front);
     served.front = NULL;
-    expect_last(fd, "\"code\":\"shutting_down\"");
+    served_expect_last(fd, "\"code\":\"shutting_down\"");
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
 }
 
@@ -182,7 +165,7 @@ TEST(stopping_answers_all_that_wait)
     front_free(served.front);
     served.front = NULL;
     for (int i = 0; i < SERVED_CONNECTIONS; i++)
-        expect_last(clients[i], "\"code\":\"shutting_down\"");
+        served_expect_last(clients[i], "\"code\":\"shutting_down\"");
 }
 
 /* ---- starting ----------------------------------------------------------- */
@@ -227,11 +210,10 @@ TEST(a_restart_takes_the_port_at_once_and_others_may_share_it)
     char error[FRONT_ERROR_MAX];
     struct front *fronts[2];
     int fd = served_ask(SERVED_GET("/livez"));
-    expect(fd, " 200 ");
+    served_expect(fd, " 200 ");
     front_free(served.front);
     served.front = NULL;
-    expect_end(fd);
-    close(fd);
+    served_expect_last(fd, NULL);
     names_resolve_to("127.0.0.1", 0);
     strcpy(served.config.listen_host, "here.test");
     served.config.listen_port = served.port;

@@ -35,11 +35,18 @@ static bool has_sent(void *arg)
     return play_count(*kind) >= PLAY_NODES - 1;
 }
 
-/* On a connection that has served before. */
-static int ask(const char *text, enum call_kind kind)
+/* A connection that has served. */
+static int connect_alive(void)
 {
     int fd = served_ask(SERVED_GET("/livez"));
     (void)served_read(fd, "alive");
+    return fd;
+}
+
+/* On one. */
+static int ask(const char *text, enum call_kind kind)
+{
+    int fd = connect_alive();
     served_send(fd, text);
     turns_until(served.loop, has_sent, &kind);
     return fd;
@@ -80,13 +87,6 @@ int epoll_wait(int fd, struct epoll_event *events, int count, int timeout_ms)
 SUITE(front_waits, .set_up = served_begin, .tear_down = served_end);
 
 /* ---- how often the library runs ------------------------------------------ */
-
-static int connect_alive(void)
-{
-    int fd = served_ask(SERVED_GET("/livez"));
-    (void)served_read(fd, "alive");
-    return fd;
-}
 
 /* Of an acquire by this client, until it is sent to the nodes. */
 static int count_runs(int fd)
@@ -142,9 +142,7 @@ TEST(others_are_served_while_one_waits)
 {
     int waiting = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
     for (int i = 0; i < 100; i++) {
-        int fd = served_ask(SERVED_GET("/livez"));
-        (void)served_read(fd, "alive");
-        close(fd);
+        close(connect_alive());
         served_pass();
     }
     served_grant();

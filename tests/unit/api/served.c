@@ -1,13 +1,13 @@
 #include "served.h"
 
 #include <arpa/inet.h>
-#include <check.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../api/exchange.h"
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "../starve.h"
 
 enum { DESCRIPTORS = 64, FEW_TURNS = 5 };
@@ -145,6 +145,22 @@ const char *served_read(int fd, const char *until)
     reading.len = 0;
     turns_until(served.loop, has_read, &reading);
     return reading.text;
+}
+
+void served_expect(int fd, const char *part)
+{
+    const char *answer = served_read(fd, "}\n");
+    ck_assert_has(answer, part);
+}
+
+void served_expect_last(int fd, const char *part)
+{
+    const char *answer = served_read(fd, NULL);
+    if (part == NULL)
+        ck_assert_str_eq(answer, "");
+    else
+        ck_assert_has(answer, part);
+    close(fd);
 }
 
 static bool has_no_connection(void *arg)

@@ -46,6 +46,13 @@ int served_ask(const char *text);
  */
 const char *served_read(int fd, const char *until);
 
+/* Reads an answer, which must have this part. */
+void served_expect(int fd, const char *part);
+
+/* The front closes behind it, having sent nothing more if part is NULL; so
+ * does the client. */
+void served_expect_last(int fd, const char *part);
+
 /* Turns until no client is connected. */
 void served_await_leave(void);
 
