@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
+#include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
+#include "../growth.h"
 #include "../node/names.h"
+#include "authtext.h"
 #include "served.h"
 
 #define HALF SERVED_POST(16) "{"
@@ -238,4 +241,40 @@ TEST(one_that_nobody_asked_stops)
     ck_assert_int_eq(front_in_flight(other), 0);
     front_free(other);
     front_free(NULL);
+}
+
+/* ---- a check of the configuration: what it reads, and leaves --------------
+ */
+
+static struct config config;
+static char error[FRONT_ERROR_MAX];
+
+static void set_up(void)
+{
+    log_set_level(LOG_OFF);
+    (void)snprintf(config.auth_file, sizeof config.auth_file, "%s",
+                   authtext_write("a " AUTHTEXT_SECRET " read prefix=*\n"));
+}
+
+GROUP(checking, .set_up = set_up, .tear_down = authtext_remove);
+
+static void check(void)
+{
+    ck_assert_msg(front_check(&config, error), "%s", error);
+}
+
+static void check_in_vain(void)
+{
+    ck_assert(!front_check(&config, error));
+}
+
+TEST(a_check_leaves_nothing)
+{
+    growth_expect_none(check);
+    strcpy(config.tls_cert, "/none");
+    growth_expect_none(check_in_vain);
+    ck_assert_has(error, "\"/none\"");
+    (void)authtext_write("half");
+    growth_expect_none(check_in_vain);
+    ck_assert_has(error, config.auth_file);
 }
