@@ -9,6 +9,7 @@
 static void set_up(void)
 {
     pair_begin();
+    play.on_answer = exchange_on_answer;
     pair.service.access =
         authtext_access("a " AUTHTEXT_SECRET " lock prefix=* locks=1\n");
 }
@@ -149,7 +150,6 @@ static void expect_locks(int count)
 
 TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
 {
-    play.on_answer = exchange_on_answer;
     for (int i = 0; i < 2; i++) {
         bool is_written = i == 1;
         play.sent_count = 0;
@@ -160,14 +160,11 @@ TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         pair_answer(play.now_us);
         connection_end(&pair.it->connection, is_written);
         expect_locks(is_written);
-        free(pair.response.body);
-        pair.response.body = NULL; /* before the next request */
     }
 }
 
 TEST(who_stops_waiting_is_not_counted)
 {
-    play.on_answer = exchange_on_answer;
     acquire_as_known();
     pair_leave();
     connection_end(&pair.it->connection, false);
@@ -191,7 +188,6 @@ static void hold_as_known(char token[100])
 TEST(a_release_that_nobody_is_told_of_counts)
 {
     char token[100], fields[200];
-    play.on_answer = exchange_on_answer;
     hold_as_known(token);
     exchange_open(pair.it, &pair.service, "DELETE", "/locks/a", play.now_us);
     (void)snprintf(fields, sizeof fields,
@@ -223,7 +219,6 @@ static void read_with_key(const char *body)
 /* It is not undone: the nodes may keep the lock for its TTL. */
 TEST(a_repeat_that_nobody_is_told_of_counts)
 {
-    play.on_answer = exchange_on_answer;
     read_with_key(READ_FOR(1000));
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     pair_expect(pair_go_on(), 200);
@@ -258,66 +253,42 @@ TEST(a_whole_request_is_judged_again)
     expect_locks(0);
 }
 
-/* An acquire that is under way, and the nodes that have it. */
-static void acquire_and_change(const char *text)
+/* What the file says when an acquire is under way, and one node has it. */
+static const struct {
+    const char *file;
+    bool is_granted; /* before it is asked what it was woken for */
+    bool is_stopping;
+    int status;
+} changes[] = {
+    {GONE, false, false, 401},
+    {ONLY_READS, false, false, 403},
+    {ONLY_READS, true, false, 403},
+    {"a " AUTHTEXT_SECRET " lock prefix=a\n", true, false, 201},
+    /* a stop is told rather than a refusal */
+    {GONE, false, true, 503},
+};
+
+TEST_EACH(an_acquire_of_who_may_not_any_more_ends_at_once, changes)
 {
-    play.on_answer = exchange_on_answer;
+    bool is_kept = changes[_i].status == 201;
     acquire_as_known();
     play_answer_range(CALL_ACQUIRE, 0, 1, VOTE_GRANTED);
-    change_file(text);
+    change_file(changes[_i].file);
     exchanges_review(&pair.all);
-}
-
-static void expect_revoked(int status)
-{
-    pair_expect(pair_go_on(), status);
-    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
-    ck_assert_int_eq((int)pair.it->request.call.op, 0);
+    ck_assert_int_eq(pair.wakes, !is_kept);
+    if (changes[_i].is_granted)
+        play_answer_range(CALL_ACQUIRE, 1, 3, VOTE_GRANTED);
+    pair.service.is_stopping = changes[_i].is_stopping;
+    pair_expect(pair_go_on(), changes[_i].status);
+    if (changes[_i].status == 401)
+        ck_assert_pstr_eq(pair.response.challenge,
+                          "Bearer realm=\"redlockd\", error=\"invalid_token\"");
+    ck_assert((pair.it->request.call.op == 0) == !is_kept);
     pair_answer(play.now_us);
     connection_end(&pair.it->connection, true);
-}
-
-TEST(an_acquire_of_who_is_removed_ends_at_once)
-{
-    acquire_and_change(GONE);
-    ck_assert_int_eq(pair.wakes, 1);
-    expect_revoked(401);
-    ck_assert_pstr_eq(pair.response.challenge,
-                      "Bearer realm=\"redlockd\", error=\"invalid_token\"");
-    ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
-}
-
-TEST(an_acquire_of_who_may_not_any_more_ends_at_once)
-{
-    acquire_and_change(ONLY_READS);
-    ck_assert_int_eq(pair.wakes, 1);
-    expect_revoked(403);
-    expect_locks(0);
-}
-
-TEST(an_acquire_of_who_may_go_on_goes_on)
-{
-    acquire_and_change("a " AUTHTEXT_SECRET " lock prefix=a\n");
-    ck_assert_int_eq(pair.wakes, 0);
-    play_answer_range(CALL_ACQUIRE, 1, 3, VOTE_GRANTED);
-    pair_expect(pair_go_on(), 201);
-    pair_answer(play.now_us);
-    connection_end(&pair.it->connection, true);
-}
-
-/* It is woken, and granted before it is asked what it was woken for. */
-TEST(a_grant_that_comes_too_late_is_released)
-{
-    acquire_and_change(ONLY_READS);
-    play_answer_range(CALL_ACQUIRE, 1, 3, VOTE_GRANTED);
-    expect_revoked(403);
-    ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
-    expect_locks(0);
-}
-
-TEST(a_stop_is_told_rather_than_a_refusal)
-{
-    acquire_and_change(GONE);
-    pair.service.is_stopping = true;
-    pair_expect(pair_go_on(), 503);
+    ck_assert_int_eq(play_count(CALL_RELEASE), is_kept ? 0 : PLAY_NODES);
+    ck_assert_uint_eq(play.metrics.undelivered_grants,
+                      changes[_i].is_granted && !is_kept);
+    if (changes[_i].status == 403)
+        expect_locks(0);
 }
