@@ -23,10 +23,7 @@
 #include "message/http.h"
 #include "service.h"
 
-/*
- * A connection, and the request on it. They are two modules, since a connection
- * outlives its requests and knows none of them.
- */
+/* A connection, which outlives its requests, and the request on it. */
 struct exchange {
     struct connection connection;  /* first, so that it leads here */
     const struct service *service; /* since the first request */

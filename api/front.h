@@ -1,6 +1,6 @@
+/* Apart from server/main.c, which alone includes it and wires all parts. */
 /*
- * The HTTP side of the process, as main.c sees it: all of api/ lies behind
- * this.
+ * The HTTP side of the process: libmicrohttpd in our own loop.
  */
 #ifndef REDLOCKD_FRONT_H
 #define REDLOCKD_FRONT_H

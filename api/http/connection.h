@@ -1,7 +1,7 @@
+/* Apart from exchange.h, which alone includes it: it knows no request. */
 /*
  * One connection of a client: where its request stands, and whether the client
- * is still there. Knows neither the HTTP library nor what is asked:
- * api/exchange keeps the request behind each connection, and is told.
+ * is still there; neither the HTTP library nor what is asked.
  *
  *        head        whole, and its outcome takes a while    outcome
  *   IDLE ────→ READING ────────────────────→ WAITING ────────────→ SETTLED

@@ -241,8 +241,8 @@ static bool body_has(const struct reader *reader, const char *name)
     return json_object_get(reader->object, name) != NULL;
 }
 
-static void read_number(struct reader *reader, const struct member *member,
-                        const json_t *value)
+static void body_read_number(struct reader *reader, const struct member *member,
+                             const json_t *value)
 {
     const char *name = member->name;
     int64_t *number = (int64_t *)((char *)reader->body + member->at);
@@ -431,16 +431,16 @@ static const struct member members[] = {
     {"token", EXTENDS | RELEASES, .read = read_token},
     {"resource", ACQUIRES, .read = read_resource},
     {"resources", ACQUIRES, .read = body_read_resources},
-    {"ttl_ms", ACQUIRES | EXTENDS, .read = read_number, .at = AT(ttl_ms),
+    {"ttl_ms", ACQUIRES | EXTENDS, .read = body_read_number, .at = AT(ttl_ms),
      TTL_MIN_MS, 0, MS},
-    {"wait_ms", IN(LOCK_ACQUIRE, ALONE), .read = read_number, .at = AT(wait_ms),
-     0, WAIT_MAX_MS, MS},
+    {"wait_ms", IN(LOCK_ACQUIRE, ALONE), .read = body_read_number,
+     .at = AT(wait_ms), 0, WAIT_MAX_MS, MS},
     {"owner", ACQUIRES, .read = read_owner},
     {"mode", ACQUIRES | EXTENDS, .read = read_mode},
-    {"limit", ACQUIRES, .read = read_number, .at = AT(limit), 1, POOL_SLOTS_MAX,
-     ""},
-    {"permits", ACQUIRES, .read = read_number, .at = AT(permits), 1, NAMES_MAX,
-     ""},
+    {"limit", ACQUIRES, .read = body_read_number, .at = AT(limit), 1,
+     POOL_SLOTS_MAX, ""},
+    {"permits", ACQUIRES, .read = body_read_number, .at = AT(permits), 1,
+     NAMES_MAX, ""},
     {"idempotency_key", IN(LOCK_ACQUIRE, AMONG), .read = body_read_text,
      .at = AT(key)},
 };
