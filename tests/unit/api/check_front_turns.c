@@ -66,7 +66,13 @@ static size_t large_size(void)
     return size;
 }
 
-SUITE(front_turns, .set_up = served_begin, .tear_down = served_end);
+static void set_up(void)
+{
+    client.len = 0;
+    served_begin();
+}
+
+SUITE(front_turns, .set_up = set_up, .tear_down = served_end);
 
 TEST(a_large_answer_takes_more_than_one_turn)
 {
