@@ -309,9 +309,8 @@ bool exchange_has_grant(const struct exchange *it)
 
 void exchanges_review(struct connections *connections)
 {
-    struct connection *connection;
-    TAILQ_FOREACH(connection, &connections->list, link)
-    {
+    for (struct connection *connection = TAILQ_FIRST(&connections->list);
+         connection != NULL; connection = TAILQ_NEXT(connection, link)) {
         struct exchange *it = exchange_of(connection);
         const struct http_call *call = &it->request.call;
         if (connection->state != CONNECTION_WAITING ||

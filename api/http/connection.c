@@ -63,9 +63,8 @@ static bool has_begun_head(const struct connection *it, int64_t now_us)
 
 void connections_sweep(struct connections *all, int64_t now_us)
 {
-    struct connection *it;
-    TAILQ_FOREACH(it, &all->list, link)
-    {
+    for (struct connection *it = TAILQ_FIRST(&all->list); it != NULL;
+         it = TAILQ_NEXT(it, link)) {
         if (it->at_us == 0)
             continue;
         if (now_us >= it->at_us)
@@ -237,9 +236,8 @@ static void connection_on_watch(void *arg, int events)
 void connections_wake(struct connections *all)
 {
     all->is_ending = true;
-    struct connection *it;
-    TAILQ_FOREACH(it, &all->list, link)
-    {
+    for (struct connection *it = TAILQ_FIRST(&all->list); it != NULL;
+         it = TAILQ_NEXT(it, link)) {
         if (it->is_shaking)
             tls_session_abort(it->tls);
         if (it->is_shaking || it->state == CONNECTION_WAITING)

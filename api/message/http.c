@@ -117,7 +117,6 @@ static bool route_allows(const char *allow, const char *method)
 static void route_ask(struct route_match *match, const struct path *path,
                       const char *name, struct span id)
 {
-    char names[NAMES_LEN_MAX];
     const int count = sizeof methods / sizeof *methods;
     int method = 0;
     match->allow = path->allow;
@@ -131,6 +130,7 @@ static void route_ask(struct route_match *match, const struct path *path,
     match->call = methods[method].call;
     match->route = path->route;
     if (path->has_id) {
+        char names[NAMES_LEN_MAX];
         match->id = id;
         if (route_names(match, names).len > 0)
             return;
