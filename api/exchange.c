@@ -129,12 +129,6 @@ enum exchange_step exchange_begin(struct exchange *it, const struct head *head,
 
 /* ---- the answer --------------------------------------------------------- */
 
-/* Whether the engine works for it: it is to be answered or abandoned. */
-static bool is_begun(const struct http_request *request)
-{
-    return request->call.op != 0 || request->batch != NULL;
-}
-
 static enum exchange_step refuse_stopped(const struct http_request *request,
                                          struct http_response *response)
 {
@@ -219,7 +213,7 @@ static enum exchange_step handle(struct exchange *it, int64_t now_us,
     request->body = (struct span){0}; /* the engine has what it needs */
     if (is_answered)
         return exchange_answer(response);
-    assert(is_begun(request)); /* or handler_begin has answered */
+    assert(exchange_has_grant(it)); /* or handler_begin has answered */
     /* the engine may have its outcome at once */
     return connection->state == CONNECTION_SETTLED
                ? answer_settled(it, now_us, response)
@@ -304,7 +298,7 @@ bool exchange_goes_on(const struct exchange *it)
 
 bool exchange_has_grant(const struct exchange *it)
 {
-    return is_begun(&it->request);
+    return it->request.call.op != 0 || it->request.batch != NULL;
 }
 
 void exchanges_review(struct connections *connections)

@@ -77,7 +77,8 @@ void exchange_on_answer(void *client);
  * not end before it. */
 bool exchange_goes_on(const struct exchange *it);
 
-/* Behind an answer: whether a grant is open until the answer is written. */
+/* Whether the engine works for it: behind an answer a grant is open until that
+ * is written. */
 bool exchange_has_grant(const struct exchange *it);
 
 /* The connection's events leave and end, see connection.h. */
