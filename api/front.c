@@ -490,7 +490,6 @@ static int front_listen(const struct config *config,
 {
     const struct address_query query =
         address_query(config->listen_port, AI_PASSIVE);
-    char address[ADDRESS_TEXT_MAX];
     struct addrinfo *list = NULL;
     int fd = -1;
     int code =
@@ -499,6 +498,7 @@ static int front_listen(const struct config *config,
          at = at->ai_next)
         fd = front_open_at(at, config->reuse_port);
     if (fd < 0) {
+        char address[ADDRESS_TEXT_MAX];
         const char *reason = code == 0 || code == EAI_SYSTEM
                                  ? strerror(errno)
                                  : gai_strerror(code);

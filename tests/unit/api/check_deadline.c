@@ -64,6 +64,8 @@ static void tear_down(void)
     loop_free(loop);
 }
 
+static const char *story = ""; /* the one that is played */
+
 /* An 'x' for each that was cut, as in "-x-"; each is counted once. */
 static void expect_cut(const char *expected)
 {
@@ -74,7 +76,7 @@ static void expect_cut(const char *expected)
         cut[i] = is_cut ? 'x' : '-';
         count += is_cut;
     }
-    ck_assert_str_eq(cut, expected);
+    ck_assert_msg(strcmp(cut, expected) == 0, "%s: %s", story, cut);
     ck_assert_uint_eq(metrics.connections_cut, (uint64_t)count);
 }
 
@@ -195,6 +197,7 @@ SUITE(deadline, .set_up = set_up, .tear_down = tear_down);
 
 TEST_EACH(the_client_has_its_time_and_no_more, stories)
 {
+    story = stories[_i].name;
     for (int i = 0; i < STEPS_MAX; i++) {
         enum act act = stories[_i].steps[i].act;
         const char *cut = stories[_i].steps[i].cut;

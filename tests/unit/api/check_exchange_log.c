@@ -16,7 +16,7 @@ static struct metrics metrics;
 static const struct service service = {.metrics = &metrics};
 static struct exchange exchange;
 static struct log_limit limit;
-#define request exchange.request
+static struct http_request *const request = &exchange.request;
 static struct http_response response;
 
 static void set_up(void)
@@ -26,13 +26,13 @@ static void set_up(void)
     metrics = (struct metrics){0};
     limit = exchange_log_limit;
     exchange.service = &service;
-    request = (struct http_request){.id = "r-1",
-                                    .method = "PUT",
-                                    .target = "/locks/secret/extend",
-                                    .call.lock_token = span_of("secret"),
-                                    .body = span_of("secret"),
-                                    .head_read_us = START,
-                                    .counted_as = LOCK_EXTEND};
+    *request = (struct http_request){.id = "r-1",
+                                     .method = "PUT",
+                                     .target = "/locks/secret/extend",
+                                     .call.lock_token = span_of("secret"),
+                                     .body = span_of("secret"),
+                                     .head_read_us = START,
+                                     .counted_as = LOCK_EXTEND};
     http_response_init(&response);
     response.status = 200;
 }
@@ -85,8 +85,8 @@ TEST(at_debug_each_answer_has_its_line)
 
 TEST(a_trace_is_told)
 {
-    (void)strcpy(request.trace.id, "4bf92f3577b34da6a3ce929d0e0e4736");
-    (void)strcpy(request.trace.parent, "00f067aa0ba902b7");
+    (void)strcpy(request->trace.id, "4bf92f3577b34da6a3ce929d0e0e4736");
+    (void)strcpy(request->trace.parent, "00f067aa0ba902b7");
     note(500, 1);
     ck_assert_str_eq(read_log(),
                      textf("%s trace_id=4bf92f3577b34da6a3ce929d0e0e4736 "
@@ -118,16 +118,16 @@ static const struct {
 TEST_EACH(our_errors_and_slow_answers_are_logged, answers)
 {
     log_set_level(answers[_i].level);
-    request.counted_as = answers[_i].counted_as;
-    request.call.wait_ms = answers[_i].wait_ms;
-    request.call.waited_ms = answers[_i].waited_ms;
+    request->counted_as = answers[_i].counted_as;
+    request->call.wait_ms = answers[_i].wait_ms;
+    request->call.waited_ms = answers[_i].waited_ms;
     note(answers[_i].status, answers[_i].took_us);
     ck_assert_int_eq(*read_log() != '\0', answers[_i].is_logged);
     /* a wait is observed elsewhere */
-    ck_assert_uint_eq(metrics.request_duration[request.counted_as].count,
+    ck_assert_uint_eq(metrics.request_duration[request->counted_as].count,
                       answers[_i].wait_ms == 0);
-    ck_assert_uint_eq(metrics.responses[request.counted_as][answers[_i].status],
-                      1);
+    ck_assert_uint_eq(
+        metrics.responses[request->counted_as][answers[_i].status], 1);
 }
 
 TEST(too_many_lines_are_dropped_and_counted)
@@ -161,7 +161,7 @@ TEST(each_answer_is_counted)
     note(200, 3);
     note(503, 4);
     note(503, 5);
-    request.counted_as = METRICS_PROBE;
+    request->counted_as = METRICS_PROBE;
     note(200, 6);
     ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][200], 1);
     ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][503], 2);

@@ -202,8 +202,9 @@ TEST_EACH(where_it_cannot_listen_it_does_not_start, listens)
         listens[_i].port != 0 ? listens[_i].port : served.port;
     ck_assert_ptr_null(start_another(error));
     ck_assert_msg(strncmp(error, expected, strlen(expected)) == 0, "%s", error);
-    ck_assert_int_eq(dup(0), lowest); /* none is left open */
-    close(lowest);
+    int now_lowest = dup(0);
+    ck_assert_int_eq(now_lowest, lowest); /* none is left open */
+    close(now_lowest);
     close(served_ask(SERVED_GET("/livez")));
 }
 
