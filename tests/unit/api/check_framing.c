@@ -162,7 +162,7 @@ static void end(void)
     tear_down();
 }
 
-GROUP(large, .set_up = served_begin, .tear_down = end);
+GROUP(large, .set_up = served_begin, .tear_down = end, .timeout_s = 60);
 
 /* What makes a head large; and how large it may get. */
 static const struct {
@@ -192,7 +192,7 @@ static bool is_answered(void *arg)
 TEST_EACH(a_head_of_any_size_is_told_what_became_of_it, large)
 {
     int counts[2] = {0};
-    for (int bytes = 100; bytes <= large[_i].most; bytes += 150) {
+    for (int bytes = 100; bytes <= large[_i].most; bytes += 300) {
         uint64_t granted = play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED];
         play.sent_count = 0;
         int fd = served_ask(repeat(
