@@ -24,6 +24,7 @@ enum {
     WAIT_MS = 10000,   /* of a watch; some proxies cut requests after 15 s */
     FOREIGN_LOOKS = 5, /* or it may be a gateway that has no way for a moment */
     LOOK_MS = 1000,    /* after failures, and if a watch ends early */
+    READY_MS = 5000,   /* Docker and Kubernetes would wait for 30 s, or 1 s */
 };
 
 /* ---- printing ------------------------------------------------------------ */
@@ -457,6 +458,35 @@ int command_nodes(struct command *command)
         http_number(answer, "voting") >= http_number(answer, "quorum");
     int status = end_call(command, verdict, answer, commands_print_nodes);
     return verdict == VERDICT_DONE && !has_quorum ? EXIT_NO_QUORUM : status;
+}
+
+/*
+ * A probe needs no more than the status, and sends neither token nor
+ * certificate: so it asks the one server itself, not the service of all.
+ */
+int command_ready(struct command *command)
+{
+    struct http_request request = {.method = "GET",
+                                   .base = command->options->urls[0],
+                                   .path = "/readyz",
+                                   .bearer = "",
+                                   .timeout_ms = READY_MS,
+                                   .is_probe = true};
+    struct http_answer answer;
+    char server[SHOWN_URL_SIZE];
+    http_call(command->service.http, &request, &answer);
+    http_answer_free(&answer);
+    shown_url(request.base, server);
+    if (answer.is_starved)
+        return complain("%s", answer.error) ? 0 : EXIT_OS_ERROR;
+    if (answer.status == HTTP_OK && !answer.is_endless)
+        return EXIT_SUCCESS;
+    if (answer.status != 0)
+        complain("%s is not ready: status %ld", server, answer.status);
+    else
+        complain("%s: %s", server,
+                 *answer.error ? answer.error : "what answers speaks no HTTP");
+    return EXIT_NOT_ACQUIRED;
 }
 
 /* ---- watching one lock --------------------------------------------------- */

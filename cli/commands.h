@@ -23,6 +23,7 @@ int command_release(struct command *command);
 int command_show(struct command *command);
 int command_list(struct command *command);
 int command_nodes(struct command *command);
+int command_ready(struct command *command);
 
 /* Prints a line whenever one of the locks changes hands, until it fails. */
 int command_watch(struct command *command);

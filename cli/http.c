@@ -178,16 +178,21 @@ static struct curl_slist *make_headers(const struct http_request *request)
     (is_set &= curl_easy_setopt(easy, (option), (value)) == CURLE_OK)
 
 /* libcurl checks certificate and name unless it is told not to. */
-static bool set_trust(CURL *easy, const struct http_trust *trust)
+static bool set_trust(CURL *easy, const struct http_trust *trust, bool is_probe,
+                      bool is_loopback)
 {
     bool is_set = true;
+    if (is_probe && is_loopback) {
+        SET(CURLOPT_SSL_VERIFYPEER, 0L);
+        SET(CURLOPT_SSL_VERIFYHOST, 0L);
+    }
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (trust->ca_file != NULL) {
         SET(CURLOPT_CAINFO, trust->ca_file);
         /* or it would trust those of the system as well */
         SET(CURLOPT_CAPATH, NULL);
     }
-    if (trust->cert_file != NULL) {
+    if (trust->cert_file != NULL && !is_probe) {
         const char *key = trust->key_file;
         SET(CURLOPT_SSLCERT, trust->cert_file);
         SET(CURLOPT_SSLKEY, key != NULL ? key : trust->cert_file);
@@ -221,10 +226,11 @@ static bool find_loopback(const char *url, bool *is_it)
 }
 
 /* False: no memory. The texts are borrowed until the transfer has ended. */
-static bool set_request(CURL *easy, const struct http_request *request,
+static bool set_request(struct http *http, const struct http_request *request,
                         const char *url, struct curl_slist *headers,
                         struct received *received)
 {
+    CURL *easy = http->easy;
     long timeout_ms = (long)request->timeout_ms;
     bool is_loopback = false;
     bool is_set =
@@ -247,7 +253,8 @@ static bool set_request(CURL *easy, const struct http_request *request,
     SET(CURLOPT_ERRORBUFFER, received->error);
     SET(CURLOPT_WRITEFUNCTION, take_bytes);
     SET(CURLOPT_WRITEDATA, received);
-    return is_set;
+    return is_set &&
+           set_trust(easy, http->trust, request->is_probe, is_loopback);
 }
 
 /* ---- the transfer ------------------------------------------------------- */
@@ -418,8 +425,7 @@ void http_call(struct http *http, const struct http_request *request,
     struct curl_slist *headers = make_headers(request);
     if (asprintf(&url, "%s%s", request->base, request->path) < 0)
         url = NULL;
-    if (set_request(http->easy, request, url, headers, &received) &&
-        set_trust(http->easy, http->trust) &&
+    if (set_request(http, request, url, headers, &received) &&
         curl_multi_add_handle(http->multi, http->easy) == CURLM_OK) {
         answer->is_stopped = !transfer(http);
         if (!answer->is_stopped) {

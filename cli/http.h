@@ -46,6 +46,9 @@ struct http_request {
     const char *bearer; /* a token; "": none */
     const char *body;   /* JSON; NULL: none */
     int64_t timeout_ms; /* of the whole call; at least 1 */
+    /* It has no secret, and shows no certificate of ours; over loopback, it
+     * takes any of theirs, which need not name an address of that kind. */
+    bool is_probe;
 };
 
 struct http_answer {

@@ -20,7 +20,7 @@ static int (*const functions[COMMANDS])(struct command *command) = {
     [COMMAND_ACQUIRE] = command_acquire, [COMMAND_EXTEND] = command_extend,
     [COMMAND_RELEASE] = command_release, [COMMAND_SHOW] = command_show,
     [COMMAND_LIST] = command_list,       [COMMAND_NODES] = command_nodes,
-    [COMMAND_WATCH] = command_watch,
+    [COMMAND_WATCH] = command_watch,     [COMMAND_READY] = command_ready,
 };
 
 /* The id of a permit's slots. False: they are none. */

@@ -93,7 +93,8 @@ static const struct option_row option_rows[] = {
     {0, "url", IS_URLS, IN_ALL, .form = "URL",
      .help = "a replica; repeat --url for more [$REDLOCKD_URL, "
              "or " OPTIONS_DEFAULT_URL "]"},
-    {0, "auth-token-file", IS_TEXT, IN_ALL, AT(auth_token_file), .form = "FILE",
+    {0, "auth-token-file", IS_TEXT, IN_ALL & ~IN(READY), AT(auth_token_file),
+     .form = "FILE",
      .help = "our access token for the service, one line "
              "[$REDLOCKD_AUTH_TOKEN_FILE; the token: $REDLOCKD_AUTH_TOKEN]"},
     /* or getopt would take it for the one above */
@@ -107,7 +108,8 @@ static const struct option_row option_rows[] = {
      .help = "for https: our certificate [$REDLOCKD_CERT]"},
     {0, "key", IS_TEXT, IN_ALL, AT(key_file), .form = "FILE",
      .help = "for https: its key [$REDLOCKD_KEY, or in FILE of --cert]"},
-    {0, "json", IS_FLAG, IN_ALL & ~IN(RUN), AT(is_json), .form = "",
+    {0, "json", IS_FLAG, IN_ALL & ~IN(RUN) & ~IN(READY), AT(is_json),
+     .form = "",
      .help = "print the service's answers, one JSON object per line"},
     {'h', "help", IS_HELP, IN_ALL, .form = "", .help = "show this"},
 };
@@ -212,6 +214,18 @@ static const struct command_row command_rows[COMMANDS] = {
                        "Goes on until interrupted. Misses no holder that has "
                        "a RESOURCE for a second.\n\n"
                        "Exit status:\n" STATUS_HELP},
+    [COMMAND_READY] =
+        {"ready", "", "probe one server: is it ready?", 0, 0,
+         "For container runtimes. Asks GET /readyz for at most 5 seconds, "
+         "without a token.\n"
+         "Without --url it asks the redlockd with the same environment: at\n"
+         "$REDLOCKD_LISTEN, over TLS if $REDLOCKD_TLS_CERT is set. Over "
+         "loopback any\n"
+         "certificate will do.\n\n"
+         "Exit status: 0, or\n"
+         "  1   it is not ready, or does not answer\n"
+         "  64  the command line is wrong\n"
+         "  71  the system refuses memory\n"},
 };
 
 /* ---- help ---------------------------------------------------------------- */
@@ -488,14 +502,48 @@ static bool check_limit(const struct options *options)
                     options->resources_count);
 }
 
+/*
+ * The URL of the redlockd that has this environment, as a container's probe
+ * has; one that listens on every address is asked at loopback. False: it has
+ * no REDLOCKD_LISTEN, or the URL is wrong, about which it has complained.
+ */
+static bool add_own_url(struct options *options)
+{
+    static const char *const wildcards[][2] = {{"0.0.0.0:", "127.0.0.1:"},
+                                               {"[::]:", "[::1]:"}};
+    const char *listen = getenv("REDLOCKD_LISTEN"), *host = "";
+    const char *certificate = getenv("REDLOCKD_TLS_CERT");
+    bool has_tls = certificate != NULL && *certificate != '\0';
+    char url[160];
+    if (listen == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++) {
+        size_t len = strlen(wildcards[i][0]);
+        if (strncmp(listen, wildcards[i][0], len) == 0) {
+            host = wildcards[i][1];
+            listen += len;
+            break;
+        }
+    }
+    (void)snprintf(url, sizeof url, "http%s://%s%s", has_tls ? "s" : "", host,
+                   listen);
+    return add_urls(options, url);
+}
+
 static bool read_environment(struct options *options)
 {
     const char *urls = getenv("REDLOCKD_URL");
+    if (options->command_id == COMMAND_READY && options->urls_count == 0 &&
+        add_own_url(options))
+        return true;
     if (options->urls_count == 0 && urls != NULL && *urls != '\0' &&
         !add_urls(options, urls))
         return false;
     if (options->urls_count == 0 && !add_urls(options, OPTIONS_DEFAULT_URL))
         return false;
+    if (options->command_id == COMMAND_READY && options->urls_count > 1)
+        return complain("ready: asks one server, not %d: name it with --url",
+                        options->urls_count);
     if (options->token == NULL)
         options->token = getenv("REDLOCKD_TOKEN");
     return true;

@@ -17,6 +17,7 @@ enum command_id {
     COMMAND_LIST,
     COMMAND_NODES,
     COMMAND_WATCH,
+    COMMAND_READY,
     COMMANDS
 };
 

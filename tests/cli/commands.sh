@@ -345,6 +345,18 @@ names_do_not_move_the_terminal() {
         gives 0 $'\xe2\x80\xae' list --json --prefix hidden
 }
 
+# One server, which may be the one with the same environment.
+server_is_probed() {
+    local host=${REDLOCKD_URL#http://}
+    gives 0 "" ready && [ -z "$said" ] &&
+        gives 1 "$dead: " ready --url $dead &&
+        gives 64 "asks one server, not 2" ready --url $dead --url $dead &&
+        REDLOCKD_URL=$dead REDLOCKD_LISTEN=$host gives 0 "" ready &&
+        REDLOCKD_LISTEN=0.0.0.0:${host#*:} gives 0 "" ready &&
+        REDLOCKD_LISTEN=$host gives 1 "$dead: " ready --url $dead &&
+        REDLOCKD_LISTEN=127.0.0.1:1 gives 1 "$dead: " ready
+}
+
 nodes_are_listed() {
     gives 0 "5 of 5 nodes vote" nodes && gives 0 '"voting":5' nodes --json &&
         gives 0 "${stack_nodes[0]} " nodes

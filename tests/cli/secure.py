@@ -229,6 +229,30 @@ def tls_and_plain_do_not_mix(desk: Desk) -> None:
         desk.gives(NO_ANSWER, f"{url}: ", "show", "--url", url, "x")
 
 
+def a_probe_over_loopback_has_no_secrets(desk: Desk) -> None:
+    """And needs none: the server asks itself."""
+    for name in "expired", "elsewhere", "foreign":
+        with desk.gate(name=name) as gate:
+            desk.gives(0, "", "ready", "--url", gate.url,
+                       REDLOCKD_AUTH_TOKEN=TOKEN)
+            desk.gives(0, "", "ready", REDLOCKD_TLS_CERT="any",
+                       REDLOCKD_LISTEN=f"0.0.0.0:{gate.server_port}")
+            assert gate.asked == [("GET", "")] * 2, gate.asked
+    with desk.gate(client_ca="ca.pem") as gate:
+        desk.gives(1, gate.url, "ready", "--url", gate.url)
+        url = gate.url.replace("127.0.0.1", "[::ffff:127.0.0.1]")
+        desk.gives(1, "certificate", "ready", "--url", url)
+
+
+def a_server_that_is_not_ready_is_told(desk: Desk) -> None:
+    with desk.gate() as gate:
+        gate.refusals = 1
+        desk.gives(1, "is not ready: status 429", "ready", "--url", gate.url)
+        gate.is_silent, began = True, time.monotonic()
+        desk.gives(1, gate.url, "ready", "--url", gate.url)
+        assert time.monotonic() - began < 6, "too late"
+
+
 # ---- tokens -------------------------------------------------------------------
 
 def token_lets_in(desk: Desk) -> None:
@@ -393,7 +417,8 @@ TESTS: list[Callable[[Desk], None]] = [
     good_replica_is_found_behind_bad_ones, files_are_checked_first,
     both_sides_have_certificates, key_with_a_passphrase_asks_nobody,
     replaced_certificate_is_used, hung_handshake_costs_no_lock,
-    tls_and_plain_do_not_mix, token_lets_in, token_that_is_missing_or_wrong,
+    tls_and_plain_do_not_mix, a_probe_over_loopback_has_no_secrets,
+    a_server_that_is_not_ready_is_told, token_lets_in, token_that_is_missing_or_wrong,
     what_is_forbidden, token_files_are_checked, token_is_rotated,
     identity_that_was_removed_loses_the_lock, token_is_not_told,
     limited_client_comes_back_when_told, limit_costs_no_lock,
