@@ -19,7 +19,7 @@ bool answer_is_duration(int64_t ms)
 
 static bool has_text(const json_t *body, const char *name)
 {
-    return *http_text(body, name) != '\0';
+    return *fetch_text(body, name) != '\0';
 }
 
 static bool has_integer(const json_t *body, const char *name, int64_t least)
@@ -36,7 +36,7 @@ static bool has_list(const json_t *body, const char *name)
 static bool has_duration(const json_t *body, const char *name)
 {
     return has_integer(body, name, 0) &&
-           answer_is_duration(http_number(body, name));
+           answer_is_duration(fetch_number(body, name));
 }
 
 /* It is sent back in a header, as it came. */
@@ -52,7 +52,7 @@ static bool answer_is_token(const char *text)
 
 static bool is_grant(const json_t *body)
 {
-    return answer_is_token(http_text(body, "token")) &&
+    return answer_is_token(fetch_text(body, "token")) &&
            has_integer(body, "fencing_token", 1) &&
            has_integer(body, "validity_ms", 1) &&
            has_duration(body, "validity_ms") &&
@@ -77,7 +77,7 @@ static bool is_page(const json_t *body)
 
 static bool is_about(const json_t *body, const char *id)
 {
-    const char *told = http_text(body, "id");
+    const char *told = fetch_text(body, "id");
     return id == NULL ? answer_is_token(told) : strcmp(told, id) == 0;
 }
 
@@ -85,20 +85,20 @@ static bool is_about(const json_t *body, const char *id)
 static bool is_success(const json_t *body, const struct question *question)
 {
     switch (question->kind) {
-    case ANSWER_GRANT:
+    case QUESTION_GRANT:
         return is_about(body, question->id) && is_grant(body);
-    case ANSWER_RELEASE:
+    case QUESTION_RELEASE:
         return is_about(body, question->id) &&
                json_is_true(json_object_get(body, "released"));
-    case ANSWER_LOCK:
+    case QUESTION_LOCK:
         return is_about(body, question->id) && has_text(body, "version") &&
                json_is_boolean(json_object_get(body, "held"));
-    case ANSWER_POOL:
+    case QUESTION_POOL:
         return is_about(body, question->id) && has_integer(body, "limit", 1) &&
                has_list(body, "slots") && has_list(body, "free");
-    case ANSWER_PAGE:
+    case QUESTION_PAGE:
         return is_page(body);
-    case ANSWER_NODES:
+    case QUESTION_NODES:
         break;
     }
     return has_integer(body, "voting", 0) && has_integer(body, "quorum", 1) &&
@@ -107,7 +107,8 @@ static bool is_success(const json_t *body, const struct question *question)
 
 static bool is_problem(const json_t *body)
 {
-    const char *code = http_text(body, "code"), *type = http_text(body, "type");
+    const char *code = fetch_text(body, "code"),
+               *type = fetch_text(body, "type");
     return *code != '\0' &&
            strncmp(type, PROBLEM_TYPE, sizeof PROBLEM_TYPE - 1) == 0 &&
            strcmp(type + sizeof PROBLEM_TYPE - 1, code) == 0;
@@ -121,56 +122,56 @@ static bool is_good(long status)
 /* ---- what it means ------------------------------------------------------- */
 
 /* Of something else. */
-static enum verdict verdict_of_other(long status)
+static enum answer_verdict verdict_of_other(long status)
 {
     bool is_busy = status == HTTP_TOO_MANY || status == 408 || status == 425;
     bool is_broken = status >= 500 && status != 501 && status != 505;
-    return is_busy || is_broken ? VERDICT_UNAVAILABLE : VERDICT_FOREIGN;
+    return is_busy || is_broken ? ANSWER_UNAVAILABLE : ANSWER_FOREIGN;
 }
 
-static enum verdict verdict_of_problem(long status, const char *code)
+static enum answer_verdict verdict_of_problem(long status, const char *code)
 {
     if (status == HTTP_TOO_MANY || status >= 500)
-        return VERDICT_UNAVAILABLE;
+        return ANSWER_UNAVAILABLE;
     if (strcmp(code, "lock_held") == 0 || strcmp(code, "too_many_readers") == 0)
-        return VERDICT_HELD;
+        return ANSWER_HELD;
     if (strcmp(code, "max_hold_reached") == 0)
-        return VERDICT_FINAL;
+        return ANSWER_FINAL;
     if (strcmp(code, "not_owner") == 0 || strcmp(code, "lock_not_found") == 0)
-        return VERDICT_LOST;
-    return VERDICT_REFUSED;
+        return ANSWER_LOST;
+    return ANSWER_REFUSED;
 }
 
-enum verdict answer_verdict(const struct http_answer *answer,
-                            const struct question *question)
+enum answer_verdict answer_judge(const struct fetch_answer *answer,
+                                 const struct question *question)
 {
     if (answer->is_stopped)
-        return VERDICT_STOPPED;
+        return ANSWER_STOPPED;
     if (answer->is_starved)
-        return VERDICT_STARVED;
+        return ANSWER_STARVED;
     if (answer->is_no_http || answer->is_no_tls || answer->is_endless)
-        return VERDICT_FOREIGN;
+        return ANSWER_FOREIGN;
     /* a gateway in front may check identities, too */
     if (answer->is_untrusted || answer->status == HTTP_UNAUTHORIZED ||
         answer->status == HTTP_FORBIDDEN)
-        return VERDICT_DENIED;
+        return ANSWER_DENIED;
     if (answer->status == 0)
-        return VERDICT_UNAVAILABLE;
+        return ANSWER_UNAVAILABLE;
     if (is_good(answer->status))
-        return is_success(answer->body, question) ? VERDICT_DONE
-                                                  : VERDICT_FOREIGN;
+        return is_success(answer->body, question) ? ANSWER_DONE
+                                                  : ANSWER_FOREIGN;
     return is_problem(answer->body)
                ? verdict_of_problem(answer->status,
-                                    http_text(answer->body, "code"))
+                                    fetch_text(answer->body, "code"))
                : verdict_of_other(answer->status);
 }
 
-bool answer_may_pass(const struct http_answer *answer)
+bool answer_may_pass(const struct fetch_answer *answer)
 {
     return answer->status >= 400;
 }
 
-bool answer_may_be_done(const struct http_answer *answer, bool is_strict)
+bool answer_may_be_done(const struct fetch_answer *answer, bool is_strict)
 {
     if (answer->is_unsent || answer->status == HTTP_TOO_MANY)
         return false;
@@ -184,7 +185,7 @@ bool answer_may_be_done(const struct http_answer *answer, bool is_strict)
 /* ---- what people are told ------------------------------------------------ */
 
 /* What something else answered: status, type, where to, the first line. */
-static void tell_came(const struct http_answer *answer, char came[CAME_SIZE])
+static void tell_came(const struct fetch_answer *answer, char came[CAME_SIZE])
 {
     char where[SHOWN_URL_SIZE] = "";
     if (*answer->location)
@@ -203,14 +204,14 @@ static void tell_came(const struct http_answer *answer, char came[CAME_SIZE])
         (void)snprintf(came + len, CAME_SIZE - (size_t)len, ", empty");
 }
 
-static void explain_other(const struct http_answer *answer, const char *replica,
-                          char detail[ANSWER_DETAIL_SIZE])
+static void explain_other(const struct fetch_answer *answer,
+                          const char *replica, char detail[ANSWER_DETAIL_SIZE])
 {
     char came[CAME_SIZE];
     const char *advice = "";
     bool is_foreign = answer->is_no_http || answer->is_endless ||
                       is_good(answer->status) ||
-                      verdict_of_other(answer->status) == VERDICT_FOREIGN;
+                      verdict_of_other(answer->status) == ANSWER_FOREIGN;
     if (answer->is_no_http && answer->line[0] == 0x15) /* an alert */
         advice = "; it speaks TLS: write https://";
     else if (is_foreign)
@@ -221,12 +222,12 @@ static void explain_other(const struct http_answer *answer, const char *replica,
                    advice);
 }
 
-static void explain_denial(const struct http_answer *answer,
+static void explain_denial(const struct fetch_answer *answer,
                            const char *replica, const char *advice,
                            char detail[ANSWER_DETAIL_SIZE])
 {
     char came[CAME_SIZE];
-    const char *told = http_text(answer->body, "detail");
+    const char *told = fetch_text(answer->body, "detail");
     bool is_unknown = answer->status == HTTP_UNAUTHORIZED;
     if (!*told) {
         tell_came(answer, came);
@@ -241,8 +242,8 @@ static void explain_denial(const struct http_answer *answer,
 static void explain_held(const json_t *holder, bool is_shared,
                          char detail[ANSWER_DETAIL_SIZE])
 {
-    const char *owner = http_text(holder, "owner");
-    int64_t readers = http_number(holder, "readers");
+    const char *owner = fetch_text(holder, "owner");
+    int64_t readers = fetch_number(holder, "readers");
     if (readers > 0)
         (void)snprintf(detail, ANSWER_DETAIL_SIZE,
                        "%" PRId64 " reader%s the lock%s", readers,
@@ -254,14 +255,14 @@ static void explain_held(const json_t *holder, bool is_shared,
                        owner, *owner ? ") " : "");
 }
 
-void answer_explain(const struct http_answer *answer,
+void answer_explain(const struct fetch_answer *answer,
                     const struct question *question, const char *advice,
                     bool is_shared, char detail[ANSWER_DETAIL_SIZE])
 {
-    const char *told = http_text(answer->body, "detail");
+    const char *told = fetch_text(answer->body, "detail");
     const json_t *holder = json_object_get(answer->body, "held_by");
     char replica[SHOWN_URL_SIZE];
-    shown_url(question->http.base, replica);
+    shown_url(question->request.base, replica);
     if (answer->is_starved)
         (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s", answer->error);
     else if (answer->is_no_tls)
@@ -285,5 +286,5 @@ void answer_explain(const struct http_answer *answer,
     else
         (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s%s%s",
                        *told ? "" : replica, *told ? "" : ": ",
-                       *told ? told : http_text(answer->body, "code"));
+                       *told ? told : fetch_text(answer->body, "code"));
 }

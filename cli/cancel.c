@@ -46,13 +46,13 @@ bool cancel_open(struct cancel *cancel)
     return cancel->wake.fds[0] >= 0;
 }
 
-void cancel_give_back(struct service *service, int *caught)
+void cancel_give_back(struct replicas *replicas, int *caught)
 {
     int first = *caught;
     *caught = 0;
-    bool is_done = service_give_back(service, clock_now_us() + CANCEL_US);
+    bool is_done = replicas_give_back(replicas, clock_now_us() + CANCEL_US);
     if (!is_done)
-        verdict_complain(service->options,
+        verdict_complain(replicas->options,
                          "cancelled, and not released: it may be held until "
                          "its TTL ends");
     if (*caught == 0)

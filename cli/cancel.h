@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-#include "service.h"
+#include "replicas.h"
 
 struct cancel {
     struct wake wake; /* ends the waiting when a signal has come */
@@ -28,12 +28,12 @@ void cancel_add_obeyed(sigset_t *set, int number);
 bool cancel_look(struct cancel *cancel);
 
 /*
- * After VERDICT_STOPPED of an acquire, because of the signal *caught: gives
+ * After ANSWER_STOPPED of an acquire, because of the signal *caught: gives
  * back what it may have got, within CANCEL_US. *caught is where the wake of the
  * service notes signals: another one ends this at once.
  */
 enum { CANCEL_US = 2000000 };
-void cancel_give_back(struct service *service, int *caught);
+void cancel_give_back(struct replicas *replicas, int *caught);
 
 /* Ends as the signal would have ended a program that does not catch it. */
 int cancel_die(int caught);

@@ -51,7 +51,7 @@ static void print_json(const json_t *body)
 static void print_names(const json_t *lock)
 {
     const json_t *list = json_object_get(lock, "resources");
-    shown_put(http_text(lock, "resource"), stdout);
+    shown_put(fetch_text(lock, "resource"), stdout);
     for (size_t i = 0; i < json_array_size(list); i++) {
         (void)fputs(i > 0 ? ", " : "", stdout);
         shown_put(json_string_value(json_array_get(list, i)), stdout);
@@ -69,9 +69,9 @@ static void print_names(const json_t *lock)
 /* One line. with_time: for how long it is still held, too. */
 static void print_holder(const json_t *lock, bool with_time)
 {
-    const char *owner = http_text(lock, "owner");
-    int64_t number = http_number(lock, "fencing_token");
-    int64_t readers = http_number(lock, "readers");
+    const char *owner = fetch_text(lock, "owner");
+    int64_t number = fetch_number(lock, "fencing_token");
+    int64_t readers = fetch_number(lock, "readers");
     print_names(lock);
     (void)fputs(": held by ", stdout);
     if (readers > 0)
@@ -81,10 +81,11 @@ static void print_holder(const json_t *lock, bool with_time)
     if (number != 0)
         (void)printf(", fencing token %" PRId64, number);
     if (with_time && json_object_get(lock, "remaining_ms") != NULL)
-        (void)printf(", for %.1f s", (double)http_number(lock, "remaining_ms") /
-                                         (double)MS_PER_S);
-    if (with_time && http_number(lock, "waiters") > 0)
-        (void)printf(", %" PRId64 " wait", http_number(lock, "waiters"));
+        (void)printf(", for %.1f s",
+                     (double)fetch_number(lock, "remaining_ms") /
+                         (double)MS_PER_S);
+    if (with_time && fetch_number(lock, "waiters") > 0)
+        (void)printf(", %" PRId64 " wait", fetch_number(lock, "waiters"));
     (void)putchar('\n');
 }
 
@@ -130,12 +131,12 @@ static void print_lock(const struct command *command, const struct lock *lock)
  * After a call: prints its answer, as print does or as it is, or complains;
  * frees it, and returns the exit status. print: NULL: nothing.
  */
-static int end_call(const struct command *command, enum verdict verdict,
+static int end_call(const struct command *command, enum answer_verdict verdict,
                     json_t *answer, void (*print)(const json_t *answer))
 {
     const struct options *options = command->options;
-    if (verdict != VERDICT_DONE)
-        verdict_complain(options, "%s", command->service.detail);
+    if (verdict != ANSWER_DONE)
+        verdict_complain(options, "%s", command->replicas.detail);
     else if (options->is_json)
         print_json(answer);
     else if (print != NULL)
@@ -145,15 +146,16 @@ static int end_call(const struct command *command, enum verdict verdict,
 }
 
 /* About the command's lock or pool, or all. */
-static enum verdict commands_ask(struct command *command, const char *method,
-                                 const char *path, enum answer_kind kind,
-                                 json_t **answer)
+static enum answer_verdict commands_ask(struct command *command,
+                                        const char *method, const char *path,
+                                        enum question_kind kind,
+                                        json_t **answer)
 {
-    bool has_id = kind != ANSWER_PAGE && kind != ANSWER_NODES;
-    struct question question = {.http = {.method = method, .path = path},
+    bool has_id = kind != QUESTION_PAGE && kind != QUESTION_NODES;
+    struct question question = {.request = {.method = method, .path = path},
                                 .kind = kind,
                                 .id = has_id ? command->id : NULL};
-    return service_ask(&command->service, &question, 0, answer);
+    return replicas_ask(&command->replicas, &question, 0, answer);
 }
 
 /* ---- commands of the holder ---------------------------------------------- */
@@ -164,13 +166,13 @@ static int give_back_untold(struct command *command, const struct lock *lock)
 {
     bool is_repeated;
     int error = errno;
-    enum verdict verdict =
-        service_release(&command->service, lock->id, lock->token,
-                        clock_now_us() + CANCEL_US, &is_repeated, NULL);
-    if (verdict != VERDICT_DONE && verdict != VERDICT_LOST)
+    enum answer_verdict verdict =
+        replicas_release(&command->replicas, lock->id, lock->token,
+                         clock_now_us() + CANCEL_US, &is_repeated, NULL);
+    if (verdict != ANSWER_DONE && verdict != ANSWER_LOST)
         verdict_complain(command->options,
                          "not released, it ends with its TTL: %s",
-                         command->service.detail);
+                         command->replicas.detail);
     errno = error; /* of the output */
     return EXIT_OS_ERROR;
 }
@@ -182,23 +184,24 @@ int command_acquire(struct command *command)
     json_t *answer = NULL;
     struct cancel *cancel = &command->cancel;
     (void)signal(SIGPIPE, SIG_IGN); /* or it could not give the lock back */
-    enum verdict verdict = service_acquire(&command->service, &lock, &answer);
+    enum answer_verdict verdict =
+        replicas_acquire(&command->replicas, &lock, &answer);
     if (cancel_look(cancel)) {
-        command->service.may_be_granted |= verdict == VERDICT_DONE;
+        command->replicas.may_be_granted |= verdict == ANSWER_DONE;
         json_decref(answer);
-        cancel_give_back(&command->service, &cancel->caught);
+        cancel_give_back(&command->replicas, &cancel->caught);
         return cancel_die(cancel->caught);
     }
-    if (verdict == VERDICT_DONE && options->is_json)
+    if (verdict == ANSWER_DONE && options->is_json)
         print_json(answer);
-    else if (verdict == VERDICT_DONE)
+    else if (verdict == ANSWER_DONE)
         print_lock(command, &lock);
     json_decref(answer);
-    if (verdict == VERDICT_DONE && (fflush(stdout) != 0 || commands_are_cut()))
+    if (verdict == ANSWER_DONE && (fflush(stdout) != 0 || commands_are_cut()))
         return give_back_untold(command, &lock);
-    if (verdict == VERDICT_DONE)
+    if (verdict == ANSWER_DONE)
         return EXIT_SUCCESS;
-    return verdict_end_acquire(options, verdict, command->service.detail);
+    return verdict_end_acquire(options, verdict, command->replicas.detail);
 }
 
 int command_extend(struct command *command)
@@ -208,10 +211,10 @@ int command_extend(struct command *command)
     json_t *answer = NULL;
     memcpy(lock.id, command->id, sizeof lock.id);
     (void)snprintf(lock.token, sizeof lock.token, "%s", options->token);
-    enum verdict verdict = service_extend(&command->service, &lock,
-                                          clock_now_us() + TRY_US, &answer);
-    if (verdict != VERDICT_DONE)
-        verdict_complain(options, "%s", command->service.detail);
+    enum answer_verdict verdict = replicas_extend(
+        &command->replicas, &lock, clock_now_us() + TRY_US, &answer);
+    if (verdict != ANSWER_DONE)
+        verdict_complain(options, "%s", command->replicas.detail);
     else if (options->is_json)
         print_json(answer);
     else if (options->is_shared) /* it may have another token */
@@ -227,7 +230,7 @@ int command_extend(struct command *command)
 int command_release(struct command *command)
 {
     const struct options *options = command->options;
-    struct service *service = &command->service;
+    struct replicas *replicas = &command->replicas;
     json_t *answer = NULL;
     bool is_repeated = false;
     char path[ID_MAX + 64];
@@ -235,14 +238,14 @@ int command_release(struct command *command)
     if (options->force != OPTIONS_ALL)
         (void)snprintf(whom, sizeof whom, "%" PRId64, options->force);
     (void)snprintf(path, sizeof path, "/locks/%s?force=%s", command->id, whom);
-    enum verdict verdict =
+    enum answer_verdict verdict =
         options->force != 0
-            ? commands_ask(command, "DELETE", path, ANSWER_RELEASE, &answer)
-            : service_release(service, command->id, options->token,
-                              clock_now_us() + TRY_US, &is_repeated, &answer);
+            ? commands_ask(command, "DELETE", path, QUESTION_RELEASE, &answer)
+            : replicas_release(replicas, command->id, options->token,
+                               clock_now_us() + TRY_US, &is_repeated, &answer);
     int status = end_call(command, verdict, answer, NULL);
     /* an answer was lost, which may have said that the lock is released */
-    return verdict == VERDICT_LOST && is_repeated ? EXIT_SUCCESS : status;
+    return verdict == ANSWER_LOST && is_repeated ? EXIT_SUCCESS : status;
 }
 
 /* ---- commands of everybody ----------------------------------------------- */
@@ -250,11 +253,12 @@ int command_release(struct command *command)
 /*
  * Asks about one resource: each of several may have another holder. after: the
  * version that is known, to wait for another one for wait_ms; "": the answer
- * comes at once. VERDICT_DONE: it is held; VERDICT_LOST: it is free; else it
+ * comes at once. ANSWER_DONE: it is held; ANSWER_LOST: it is free; else it
  * has complained.
  */
-static enum verdict look_at(struct command *command, const char *resource,
-                            const char *after, int64_t wait_ms, json_t **answer)
+static enum answer_verdict look_at(struct command *command,
+                                   const char *resource, const char *after,
+                                   int64_t wait_ms, json_t **answer)
 {
     char path[ID_MAX + 128], id[ID_MAX + 1];
     size_t len = id_encode(id, span_of(resource));
@@ -265,33 +269,34 @@ static enum verdict look_at(struct command *command, const char *resource,
                        "/locks/%.*s?after=%.64s&wait_ms=%" PRId64, (int)len, id,
                        after, wait_ms);
     id[len] = '\0';
-    struct question question = {
-        .http = {.method = "GET", .path = path}, .kind = ANSWER_LOCK, .id = id};
-    enum verdict verdict =
-        service_ask(&command->service, &question, wait_ms, answer);
+    struct question question = {.request = {.method = "GET", .path = path},
+                                .kind = QUESTION_LOCK,
+                                .id = id};
+    enum answer_verdict verdict =
+        replicas_ask(&command->replicas, &question, wait_ms, answer);
     if (!verdict_is_answer(verdict))
-        verdict_complain(command->options, "%s", command->service.detail);
-    bool is_free = verdict == VERDICT_DONE && !is_held(*answer);
-    return is_free ? VERDICT_LOST : verdict;
+        verdict_complain(command->options, "%s", command->replicas.detail);
+    bool is_free = verdict == ANSWER_DONE && !is_held(*answer);
+    return is_free ? ANSWER_LOST : verdict;
 }
 
 /* One line for each slot that is held, and one for the others. */
 static void print_pool(const json_t *pool)
 {
     const json_t *slots = json_object_get(pool, "slots");
-    const char *name = http_text(pool, "resource");
+    const char *name = fetch_text(pool, "resource");
     for (size_t i = 0; i < json_array_size(slots); i++) {
         const json_t *slot = json_array_get(slots, i);
         shown_put(name, stdout);
-        (void)printf(", slot %" PRId64, http_number(slot, "slot"));
+        (void)printf(", slot %" PRId64, fetch_number(slot, "slot"));
         print_holder(slot, true);
     }
     shown_put(name, stdout);
     (void)printf(": %zu of %" PRId64 " free",
                  json_array_size(json_object_get(pool, "free")),
-                 http_number(pool, "limit"));
-    if (http_number(pool, "waiters") > 0)
-        (void)printf(", %" PRId64 " wait", http_number(pool, "waiters"));
+                 fetch_number(pool, "limit"));
+    if (fetch_number(pool, "waiters") > 0)
+        (void)printf(", %" PRId64 " wait", fetch_number(pool, "waiters"));
     (void)putchar('\n');
 }
 
@@ -302,11 +307,11 @@ static int show_pool(struct command *command)
     char path[ID_MAX + 32];
     (void)snprintf(path, sizeof path, "/pools/%s?limit=%" PRId64, command->id,
                    options->limit);
-    enum verdict verdict =
-        commands_ask(command, "GET", path, ANSWER_POOL, &answer);
+    enum answer_verdict verdict =
+        commands_ask(command, "GET", path, QUESTION_POOL, &answer);
     bool has_slots = json_array_size(json_object_get(answer, "slots")) > 0;
     int status = end_call(command, verdict, answer, print_pool);
-    return verdict == VERDICT_DONE && !has_slots ? EXIT_NOT_ACQUIRED : status;
+    return verdict == ANSWER_DONE && !has_slots ? EXIT_NOT_ACQUIRED : status;
 }
 
 int command_show(struct command *command)
@@ -318,18 +323,19 @@ int command_show(struct command *command)
     for (int i = 0; i < options->resources_count; i++) {
         json_t *answer = NULL;
         const char *resource = options->resources[i];
-        enum verdict verdict = look_at(command, resource, "", 0, &answer);
+        enum answer_verdict verdict =
+            look_at(command, resource, "", 0, &answer);
         bool is_known = verdict_is_answer(verdict);
         if (is_known && options->is_json)
             print_json(answer);
-        else if (verdict == VERDICT_DONE)
+        else if (verdict == ANSWER_DONE)
             print_holder(answer, true);
-        else if (verdict == VERDICT_LOST)
+        else if (verdict == ANSWER_LOST)
             print_free(resource);
         json_decref(answer);
         if (!is_known)
             return verdict_status(options, verdict);
-        if (verdict == VERDICT_DONE)
+        if (verdict == ANSWER_DONE)
             status = EXIT_SUCCESS;
     }
     return status;
@@ -338,8 +344,8 @@ int command_show(struct command *command)
 /* free() it. NULL: no memory. */
 static char *format_page(const char *prefix, const char *cursor)
 {
-    char *escaped_prefix = http_escape(prefix);
-    char *escaped_cursor = http_escape(cursor);
+    char *escaped_prefix = fetch_escape(prefix);
+    char *escaped_cursor = fetch_escape(cursor);
     char *path = NULL;
     if (escaped_prefix == NULL || escaped_cursor == NULL ||
         asprintf(&path, "/locks?page_size=%d%s%s%s%s", PAGE,
@@ -355,21 +361,21 @@ static char *format_page(const char *prefix, const char *cursor)
  * Asks for the page behind the cursor, which is of the page before: that is
  * freed. A cache that leaves out the query would repeat one page for ever.
  */
-static enum verdict ask_page(struct command *command, const char *path,
-                             json_t **page)
+static enum answer_verdict ask_page(struct command *command, const char *path,
+                                    json_t **page)
 {
     json_t *before = *page;
     *page = NULL;
-    enum verdict verdict =
-        commands_ask(command, "GET", path, ANSWER_PAGE, page);
-    const char *cursor = http_text(before, "next_cursor");
-    if (verdict == VERDICT_DONE && *cursor != '\0' &&
-        strcmp(http_text(*page, "next_cursor"), cursor) == 0) {
-        struct service *service = &command->service;
-        (void)snprintf(service->detail, sizeof service->detail,
+    enum answer_verdict verdict =
+        commands_ask(command, "GET", path, QUESTION_PAGE, page);
+    const char *cursor = fetch_text(before, "next_cursor");
+    if (verdict == ANSWER_DONE && *cursor != '\0' &&
+        strcmp(fetch_text(*page, "next_cursor"), cursor) == 0) {
+        struct replicas *replicas = &command->replicas;
+        (void)snprintf(replicas->detail, sizeof replicas->detail,
                        "the same page again; is there a cache in front of "
                        "redlockd?");
-        verdict = VERDICT_FOREIGN;
+        verdict = ANSWER_FOREIGN;
     }
     json_decref(before);
     return verdict;
@@ -383,7 +389,7 @@ static bool print_page(const struct command *command, const json_t *page,
     const json_t *locks = json_object_get(page, "locks");
     for (size_t i = 0; i < json_array_size(locks); i++) {
         json_t *lock = json_array_get(locks, i);
-        const char *id = http_text(lock, "id");
+        const char *id = fetch_text(lock, "id");
         if (json_object_get(seen, id) != NULL)
             continue;
         if (json_object_set_new(seen, id, json_true()) != 0)
@@ -401,21 +407,21 @@ int command_list(struct command *command)
     const struct options *options = command->options;
     const char *prefix = options->prefix != NULL ? options->prefix : "";
     json_t *page = NULL, *seen = json_object();
-    enum verdict verdict = VERDICT_DONE;
+    enum answer_verdict verdict = ANSWER_DONE;
     const char *cursor = "";
     do {
         char *path = format_page(prefix, cursor);
         verdict =
-            path != NULL ? ask_page(command, path, &page) : VERDICT_STARVED;
+            path != NULL ? ask_page(command, path, &page) : ANSWER_STARVED;
         free(path);
-        if (verdict == VERDICT_DONE && !print_page(command, page, seen))
-            verdict = VERDICT_STARVED;
-        cursor = http_text(page, "next_cursor");
-    } while (verdict == VERDICT_DONE && *cursor);
-    if (verdict != VERDICT_DONE)
+        if (verdict == ANSWER_DONE && !print_page(command, page, seen))
+            verdict = ANSWER_STARVED;
+        cursor = fetch_text(page, "next_cursor");
+    } while (verdict == ANSWER_DONE && *cursor);
+    if (verdict != ANSWER_DONE)
         verdict_complain(options, "%s",
-                         verdict == VERDICT_STARVED ? "out of memory"
-                                                    : command->service.detail);
+                         verdict == ANSWER_STARVED ? "out of memory"
+                                                   : command->replicas.detail);
     json_decref(page);
     json_decref(seen);
     return verdict_status(options, verdict);
@@ -426,25 +432,26 @@ static void commands_print_nodes(const json_t *answer)
     const json_t *nodes = json_object_get(answer, "nodes");
     (void)printf("%" PRId64 " of %" PRId64 " nodes vote; the quorum is %" PRId64
                  "\n",
-                 http_number(answer, "voting"), http_number(answer, "total"),
-                 http_number(answer, "quorum"));
+                 fetch_number(answer, "voting"), fetch_number(answer, "total"),
+                 fetch_number(answer, "quorum"));
     (void)printf("%-24s %-14s %9s  %s\n", "NODE", "STATE", "ROUNDTRIP",
                  "DETAIL");
     for (size_t i = 0; i < json_array_size(nodes); i++) {
         const json_t *node = json_array_get(nodes, i);
-        const char *name = http_text(node, "node");
-        const char *address = http_text(node, "address");
+        const char *name = fetch_text(node, "node");
+        const char *address = fetch_text(node, "address");
         bool has_name = *address != '\0' && strcmp(name, address) != 0;
         char shown[NODE_SIZE];
         char rtt[NUMBER_SIZE] = "-";
         if (json_object_get(node, "rtt_us") != NULL)
             (void)snprintf(rtt, sizeof rtt, "%.1f ms",
-                           (double)http_number(node, "rtt_us") /
+                           (double)fetch_number(node, "rtt_us") /
                                (double)US_PER_MS);
         (void)snprintf(shown, sizeof shown, "%s%s%s", name, has_name ? "=" : "",
                        has_name ? address : "");
-        (void)printf("%-24s %-14s %9s  ", shown, http_text(node, "state"), rtt);
-        shown_put(http_text(node, "detail"), stdout);
+        (void)printf("%-24s %-14s %9s  ", shown, fetch_text(node, "state"),
+                     rtt);
+        shown_put(fetch_text(node, "detail"), stdout);
         (void)putchar('\n');
     }
 }
@@ -452,12 +459,12 @@ static void commands_print_nodes(const json_t *answer)
 int command_nodes(struct command *command)
 {
     json_t *answer = NULL;
-    enum verdict verdict =
-        commands_ask(command, "GET", "/nodes", ANSWER_NODES, &answer);
+    enum answer_verdict verdict =
+        commands_ask(command, "GET", "/nodes", QUESTION_NODES, &answer);
     bool has_quorum =
-        http_number(answer, "voting") >= http_number(answer, "quorum");
+        fetch_number(answer, "voting") >= fetch_number(answer, "quorum");
     int status = end_call(command, verdict, answer, commands_print_nodes);
-    return verdict == VERDICT_DONE && !has_quorum ? EXIT_NO_QUORUM : status;
+    return verdict == ANSWER_DONE && !has_quorum ? EXIT_NO_QUORUM : status;
 }
 
 /*
@@ -466,16 +473,16 @@ int command_nodes(struct command *command)
  */
 int command_ready(struct command *command)
 {
-    struct http_request request = {.method = "GET",
-                                   .base = command->options->urls[0],
-                                   .path = "/readyz",
-                                   .bearer = "",
-                                   .timeout_ms = READY_MS,
-                                   .is_probe = true};
-    struct http_answer answer;
+    struct fetch_request request = {.method = "GET",
+                                    .base = command->options->urls[0],
+                                    .path = "/readyz",
+                                    .bearer = "",
+                                    .timeout_ms = READY_MS,
+                                    .is_probe = true};
+    struct fetch_answer answer;
     char server[SHOWN_URL_SIZE];
-    http_call(command->service.http, &request, &answer);
-    http_answer_free(&answer);
+    fetch_call(command->replicas.fetch, &request, &answer);
+    fetch_answer_free(&answer);
     shown_url(request.base, server);
     if (answer.is_starved)
         return complain("%s", answer.error) ? 0 : EXIT_OS_ERROR;
@@ -513,34 +520,34 @@ static void print_change(const struct options *options, const char *resource,
 }
 
 /* Prints each change from last on, which it frees. */
-static enum verdict watch_lock(struct command *command, const char *resource,
-                               json_t *last)
+static enum answer_verdict watch_lock(struct command *command,
+                                      const char *resource, json_t *last)
 {
-    enum verdict verdict = VERDICT_DONE;
+    enum answer_verdict verdict = ANSWER_DONE;
     int foreign = 0; /* looks in turn */
     while (!commands_are_cut()) {
         json_t *answer = NULL;
         int64_t began_us = clock_now_us();
-        const char *version = http_text(last, "version");
+        const char *version = fetch_text(last, "version");
         /* a server that does not wait, as it stops, may still tell */
         const char *after = verdict_is_answer(verdict) ? version : "";
         verdict =
             look_at(command, resource, after, *after ? WAIT_MS : 0, &answer);
-        foreign = verdict == VERDICT_FOREIGN ? foreign + 1 : 0;
-        if (verdict == VERDICT_REFUSED || verdict == VERDICT_DENIED ||
+        foreign = verdict == ANSWER_FOREIGN ? foreign + 1 : 0;
+        if (verdict == ANSWER_REFUSED || verdict == ANSWER_DENIED ||
             foreign >= FOREIGN_LOOKS) {
             json_decref(answer);
             break;
         }
         if (verdict_is_answer(verdict) &&
-            strcmp(http_text(answer, "version"), version) != 0) {
+            strcmp(fetch_text(answer, "version"), version) != 0) {
             print_change(command->options, resource, answer);
             json_decref(last);
             last = answer;
             continue;
         }
         json_decref(answer);
-        (void)wake_wait(command->service.wake,
+        (void)wake_wait(command->replicas.wake,
                         began_us + (int64_t)LOOK_MS * US_PER_MS);
     }
     json_decref(last);
@@ -554,13 +561,13 @@ static enum verdict watch_lock(struct command *command, const char *resource,
  * and not one is known.
  */
 static bool look_at_all(struct command *command, json_t *last[NAMES_MAX],
-                        enum verdict *verdict)
+                        enum answer_verdict *verdict)
 {
     const struct options *options = command->options;
     for (int i = 0; i < options->resources_count; i++) {
         *verdict = look_at(command, options->resources[i], "", 0, &last[i]);
-        if (*verdict == VERDICT_REFUSED || *verdict == VERDICT_DENIED ||
-            *verdict == VERDICT_FOREIGN)
+        if (*verdict == ANSWER_REFUSED || *verdict == ANSWER_DENIED ||
+            *verdict == ANSWER_FOREIGN)
             return false;
         if (verdict_is_answer(*verdict))
             print_change(options, options->resources[i], last[i]);
@@ -580,7 +587,7 @@ static pid_t fork_watch(struct command *command, int n, json_t *last)
     if (getppid() != parent)
         _exit(EXIT_OS_ERROR);
     const char *resource = command->options->resources[n];
-    enum verdict verdict = watch_lock(command, resource, last);
+    enum answer_verdict verdict = watch_lock(command, resource, last);
     int status = verdict_status(command->options, verdict);
     _exit(commands_are_cut() ? EXIT_OS_ERROR : status);
 }
@@ -600,12 +607,12 @@ static int watch_all(struct command *command, json_t *last[NAMES_MAX])
 {
     int count = command->options->resources_count;
     pid_t children[NAMES_MAX] = {0};
-    struct service *service = &command->service;
-    const struct wake *wake = service->wake;
-    struct credentials *credentials = service->credentials;
+    struct replicas *replicas = &command->replicas;
+    const struct wake *wake = replicas->wake;
+    struct credentials *credentials = replicas->credentials;
     (void)fflush(stdout);
-    service_close(service); /* they must not share its connection */
-    if (!service_open(service, command->options, wake, credentials)) {
+    replicas_close(replicas); /* they must not share its connection */
+    if (!replicas_open(replicas, command->options, wake, credentials)) {
         complain("out of memory");
         return EXIT_OS_ERROR;
     }
@@ -624,7 +631,7 @@ static int watch_all(struct command *command, json_t *last[NAMES_MAX])
 int command_watch(struct command *command)
 {
     json_t *last[NAMES_MAX] = {NULL};
-    enum verdict verdict = VERDICT_DONE;
+    enum answer_verdict verdict = ANSWER_DONE;
     int status;
     if (!look_at_all(command, last, &verdict)) {
         status = verdict_status(command->options, verdict);

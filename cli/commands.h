@@ -11,7 +11,7 @@
 /* What all of them need. */
 struct command {
     const struct options *options;
-    struct service service;
+    struct replicas replicas;
     struct cancel cancel;           /* opened for an acquire */
     char joined[NAMES_LEN_MAX + 1]; /* the resources, as in names.h */
     char id[ID_MAX + 1];            /* of their lock */

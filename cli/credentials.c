@@ -154,7 +154,7 @@ bool credentials_refresh(struct credentials *credentials)
 bool credentials_take(struct credentials *credentials,
                       const struct options *options)
 {
-    struct http_trust *trust = &credentials->trust;
+    struct fetch_trust *trust = &credentials->trust;
     *credentials = (struct credentials){
         .trust = {options->ca_file, options->cert_file, options->key_file}};
     const struct setting files[] = {

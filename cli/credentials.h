@@ -8,13 +8,13 @@
 #ifndef REDLOCKCTL_CREDENTIALS_H
 #define REDLOCKCTL_CREDENTIALS_H
 
-#include "http.h"
+#include "fetch.h"
 #include "options.h"
 
 enum { BEARER_MAX = 4096 };
 
 struct credentials {
-    struct http_trust trust;
+    struct fetch_trust trust;
     const char *bearer_file;     /* NULL: none */
     char bearer[BEARER_MAX + 1]; /* "": none */
 };

@@ -146,14 +146,14 @@ static int command_run(struct options *options)
         complain("%s", strerror(errno));
         return EXIT_OS_ERROR;
     }
-    if (!service_open(&command.service, options, &command.cancel.wake,
-                      &credentials)) {
+    if (!replicas_open(&command.replicas, options, &command.cancel.wake,
+                       &credentials)) {
         complain("out of memory");
         return EXIT_OS_ERROR;
     }
     int status = functions[options->command_id](&command);
     int error = errno; /* of the output */
-    service_close(&command.service);
+    replicas_close(&command.replicas);
     errno = error;
     return status;
 }

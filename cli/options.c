@@ -15,23 +15,23 @@
 
 #define OPTIONS_DEFAULT_URL "http://127.0.0.1:8080"
 
-enum option_kind {
-    IS_FLAG,   /* bool; no value */
-    IS_NOWAIT, /* sets wait_ms to 0; no value */
-    IS_HELP,   /* no value */
-    IS_TEXT,
-    IS_URLS,
-    IS_TIME,
-    IS_NUMBER,
-    IS_FORCE,   /* a number, or all */
-    IS_REFUSED, /* not in --help; help says why it is refused */
+enum value_kind {
+    VALUE_FLAG,   /* bool; no value */
+    VALUE_NOWAIT, /* sets wait_ms to 0; no value */
+    VALUE_HELP,   /* no value */
+    VALUE_TEXT,
+    VALUE_URLS,
+    VALUE_TIME,
+    VALUE_NUMBER,
+    VALUE_FORCE,   /* a number, or all */
+    VALUE_REFUSED, /* not in --help; help says why it is refused */
 };
 
 /* An option of one command or more. */
 struct option_row {
     char letter; /* 0: only the long name */
     const char *name;
-    enum option_kind kind;
+    enum value_kind kind;
     unsigned commands; /* that have it: bits 1 << command_id */
     size_t offset;     /* in struct options */
     int64_t min, max;
@@ -54,64 +54,66 @@ enum { DAY_MS = 24 * 60 * 60 * 1000 };
 #define AT(member) .offset = offsetof(struct options, member)
 
 static const struct option_row option_rows[] = {
-    {'w', "wait", IS_TIME, IN(RUN) | IN(ACQUIRE), AT(wait_ms), 0, DAY_MS,
+    {'w', "wait", VALUE_TIME, IN(RUN) | IN(ACQUIRE), AT(wait_ms), 0, DAY_MS,
      "TIME", "wait at most this long for the lock; otherwise forever"},
-    {'n', "nonblock", IS_NOWAIT, IN(RUN) | IN(ACQUIRE), .form = "",
+    {'n', "nonblock", VALUE_NOWAIT, IN(RUN) | IN(ACQUIRE), .form = "",
      .help = "do not wait: the same as -w 0"},
-    {'t', "ttl", IS_TIME, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(ttl_ms),
+    {'t', "ttl", VALUE_TIME, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(ttl_ms),
      TTL_MIN_MS, DAY_MS, "TIME",
      "how long the lock lasts if not extended; at most 60, unless the service "
      "allows more [30]"},
-    {'s', "shared", IS_FLAG, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(is_shared),
-     .form = "", .help = "share the lock with others who use --shared"},
-    {'E', "conflict-exit-code", IS_NUMBER, IN(RUN) | IN(ACQUIRE),
+    {'s', "shared", VALUE_FLAG, IN(RUN) | IN(ACQUIRE) | IN(EXTEND),
+     AT(is_shared), .form = "",
+     .help = "share the lock with others who use --shared"},
+    {'E', "conflict-exit-code", VALUE_NUMBER, IN(RUN) | IN(ACQUIRE),
      AT(conflict_code), 0, 255, "CODE",
      "exit status if somebody else holds the lock [1]"},
-    {0, "again", IS_FLAG, IN(RUN), AT(is_again), .form = "",
+    {0, "again", VALUE_FLAG, IN(RUN), AT(is_again), .form = "",
      .help = "start COMMAND again when the lock was lost or COMMAND failed"},
-    {0, "owner", IS_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
+    {0, "owner", VALUE_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
      .help =
          "shown to clients that find the lock held [the name that the service "
          "knows us by, or USER@HOST:PID]"},
-    {0, "limit", IS_NUMBER, IN(RUN) | IN(ACQUIRE) | IN(SHOW), AT(limit), 1,
+    {0, "limit", VALUE_NUMBER, IN(RUN) | IN(ACQUIRE) | IN(SHOW), AT(limit), 1,
      POOL_SLOTS_MAX, "NUMBER",
      "so many may hold RESOURCE at once, each with a slot of its own"},
-    {0, "permits", IS_NUMBER, IN(RUN) | IN(ACQUIRE), AT(permits), 1, NAMES_MAX,
-     "NUMBER", "with --limit: so many slots, all or none [1]"},
-    {0, "grace", IS_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
+    {0, "permits", VALUE_NUMBER, IN(RUN) | IN(ACQUIRE), AT(permits), 1,
+     NAMES_MAX, "NUMBER", "with --limit: so many slots, all or none [1]"},
+    {0, "grace", VALUE_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
      "from SIGTERM to SIGKILL [5, or a quarter of the TTL]"},
-    {0, "slot", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(slots), .form = "NUMBER",
+    {0, "slot", VALUE_TEXT, IN(EXTEND) | IN(RELEASE), AT(slots),
+     .form = "NUMBER",
      .help = "of a permit: its slot, or several as in \"1 2\" [$REDLOCKD_SLOT, "
              "without RESOURCE]"},
-    {0, "token", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(token), .form = "TOKEN",
-     .help = "the lock token, from acquire [$REDLOCKD_TOKEN]"},
-    {0, "force", IS_FORCE, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
+    {0, "token", VALUE_TEXT, IN(EXTEND) | IN(RELEASE), AT(token),
+     .form = "TOKEN", .help = "the lock token, from acquire [$REDLOCKD_TOKEN]"},
+    {0, "force", VALUE_FORCE, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
      "release the lock with this fencing token, whoever holds it; all: release "
      "all readers"},
-    {0, "prefix", IS_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
+    {0, "prefix", VALUE_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
      .help = "only resources that begin with TEXT"},
-    {0, "url", IS_URLS, IN_ALL, .form = "URL",
+    {0, "url", VALUE_URLS, IN_ALL, .form = "URL",
      .help = "a replica; repeat --url for more [$REDLOCKD_URL, "
              "or " OPTIONS_DEFAULT_URL "]"},
-    {0, "auth-token-file", IS_TEXT, IN_ALL & ~IN(READY), AT(auth_token_file),
+    {0, "auth-token-file", VALUE_TEXT, IN_ALL & ~IN(READY), AT(auth_token_file),
      .form = "FILE",
      .help = "our access token for the service, one line "
              "[$REDLOCKD_AUTH_TOKEN_FILE; the token: $REDLOCKD_AUTH_TOKEN]"},
     /* or getopt would take it for the one above */
-    {0, "auth-token", IS_REFUSED, IN_ALL, .form = "TOKEN",
+    {0, "auth-token", VALUE_REFUSED, IN_ALL, .form = "TOKEN",
      .help = "everybody could see it in the process list; write it to a "
              "file for --auth-token-file, or set REDLOCKD_AUTH_TOKEN"},
-    {0, "cacert", IS_TEXT, IN_ALL, AT(ca_file), .form = "FILE",
+    {0, "cacert", VALUE_TEXT, IN_ALL, AT(ca_file), .form = "FILE",
      .help = "for https: the CAs to trust [$REDLOCKD_CACERT, or the "
              "system's]"},
-    {0, "cert", IS_TEXT, IN_ALL, AT(cert_file), .form = "FILE",
+    {0, "cert", VALUE_TEXT, IN_ALL, AT(cert_file), .form = "FILE",
      .help = "for https: our certificate [$REDLOCKD_CERT]"},
-    {0, "key", IS_TEXT, IN_ALL, AT(key_file), .form = "FILE",
+    {0, "key", VALUE_TEXT, IN_ALL, AT(key_file), .form = "FILE",
      .help = "for https: its key [$REDLOCKD_KEY, or in FILE of --cert]"},
-    {0, "json", IS_FLAG, IN_ALL & ~IN(RUN) & ~IN(READY), AT(is_json),
+    {0, "json", VALUE_FLAG, IN_ALL & ~IN(RUN) & ~IN(READY), AT(is_json),
      .form = "",
      .help = "print the service's answers, one JSON object per line"},
-    {'h', "help", IS_HELP, IN_ALL, .form = "", .help = "show this"},
+    {'h', "help", VALUE_HELP, IN_ALL, .form = "", .help = "show this"},
 };
 
 enum { OPTION_ROWS = sizeof option_rows / sizeof *option_rows };
@@ -237,7 +239,7 @@ static void print_options(enum command_id id)
     for (int i = 0; i < OPTION_ROWS; i++) {
         const struct option_row *row = &option_rows[i];
         char letter[] = {'-', row->letter, ',', ' ', '\0'};
-        if (!(row->commands & 1u << id) || row->kind == IS_REFUSED)
+        if (!(row->commands & 1u << id) || row->kind == VALUE_REFUSED)
             continue;
         int width = printf("  %s--%s%s%s", row->letter ? letter : "    ",
                            row->name, *row->form ? " " : "", row->form);
@@ -347,30 +349,30 @@ static bool options_set_value(struct options *options,
     void *member = (char *)options + row->offset;
     int64_t number;
     switch (row->kind) {
-    case IS_FLAG:
+    case VALUE_FLAG:
         *(bool *)member = true;
         return true;
-    case IS_NOWAIT:
+    case VALUE_NOWAIT:
         options->wait_ms = 0;
         return true;
-    case IS_HELP:
+    case VALUE_HELP:
         options->action = OPTIONS_HELP;
         return true;
-    case IS_REFUSED:
+    case VALUE_REFUSED:
         return complain("--%s: %s", row->name, row->help);
-    case IS_TEXT:
+    case VALUE_TEXT:
         *(const char **)member = value;
         return true;
-    case IS_URLS:
+    case VALUE_URLS:
         return add_urls(options, value);
-    case IS_NUMBER:
+    case VALUE_NUMBER:
         number = span_number(span_of(value), 16);
         *(int64_t *)member = number;
         return (number >= row->min && number <= row->max) ||
                complain("--%s: \"%.40s\" is not a whole number from %" PRId64
                         " to %" PRId64,
                         row->name, value, row->min, row->max);
-    case IS_FORCE:
+    case VALUE_FORCE:
         number = strcmp(value, "all") == 0 ? OPTIONS_ALL
                                            : span_number(span_of(value), 16);
         *(int64_t *)member = number;
@@ -378,7 +380,7 @@ static bool options_set_value(struct options *options,
                (number >= row->min && number <= row->max) ||
                complain("--%s: \"%.40s\" is neither a fencing token nor all",
                         row->name, value);
-    case IS_TIME:
+    case VALUE_TIME:
         return read_time(value, row, member) ||
                complain("--%s: \"%.40s\" is not a time from %" PRId64
                         "ms to 24h, such as 30, 1.5, 500ms or 2m",

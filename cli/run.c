@@ -22,7 +22,7 @@
 #include "complain.h"
 #include "family.h"
 #include "guard.h"
-#include "service.h"
+#include "replicas.h"
 #include "verdict.h"
 
 enum {
@@ -57,18 +57,18 @@ struct run {
     const struct options *options;
     const char *resource; /* joined, for the command */
     struct keeper keeper;
-    struct service service;
+    struct replicas replicas;
     struct wake wake;
     struct lock lock;
-    bool is_running;      /* the command; signals are for it */
-    bool is_to_end;       /* one of them asks it to end */
-    int64_t began_us;     /* when it was started; 0: it was not */
-    void (*on_pipe)(int); /* what SIGPIPE did before */
-    int caught;           /* the signal that ended the wait for the lock */
-    enum verdict lost;    /* why the command had to end */
-    int64_t delay_ms;     /* --again: waited up to so long before it */
-    bool is_limited;      /* the service limits how long a lock is held */
-    bool is_token_open;   /* a repeat that failed may have changed it */
+    bool is_running;          /* the command; signals are for it */
+    bool is_to_end;           /* one of them asks it to end */
+    int64_t began_us;         /* when it was started; 0: it was not */
+    void (*on_pipe)(int);     /* what SIGPIPE did before */
+    int caught;               /* the signal that ended the wait for the lock */
+    enum answer_verdict lost; /* why the command had to end */
+    int64_t delay_ms;         /* --again: waited up to so long before it */
+    bool is_limited;          /* the service limits how long a lock is held */
+    bool is_token_open;       /* a repeat that failed may have changed it */
 };
 
 /* ---- the guard ----------------------------------------------------------- */
@@ -230,7 +230,7 @@ static bool start_guard(struct run *run, struct credentials *credentials)
     (void)close(life[0]);
     run->on_pipe = signal(SIGPIPE, SIG_IGN);
     return run->on_pipe != SIG_ERR &&
-           service_open(&run->service, options, &run->wake, credentials);
+           replicas_open(&run->replicas, options, &run->wake, credentials);
 }
 
 /* ---- while the command runs ---------------------------------------------- */
@@ -249,14 +249,14 @@ static void run_put_limit(const struct run *run, char text[LIMIT_SIZE])
  * The service extends the lock no more: begins the hold anew, which leaves no
  * gap, and says so once.
  */
-static enum verdict renew_hold(struct run *run, int64_t end_us)
+static enum answer_verdict renew_hold(struct run *run, int64_t end_us)
 {
     char limit[LIMIT_SIZE];
     run_put_limit(run, limit);
-    enum verdict verdict =
-        service_renew_hold(&run->service, &run->lock, end_us);
-    run->is_token_open = verdict != VERDICT_DONE;
-    if (verdict == VERDICT_DONE && !run->is_limited)
+    enum answer_verdict verdict =
+        replicas_renew_hold(&run->replicas, &run->lock, end_us);
+    run->is_token_open = verdict != ANSWER_DONE;
+    if (verdict == ANSWER_DONE && !run->is_limited)
         verdict_complain(
             run->options,
             "the service limits how long a lock is held (--max-hold-ms%s): "
@@ -272,15 +272,15 @@ static void run_extend(struct run *run)
 {
     struct guard_shared *shared = run->keeper.setup.shared;
     int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
-    enum verdict verdict =
+    enum answer_verdict verdict =
         run->is_token_open
-            ? VERDICT_FINAL
-            : service_extend(&run->service, &run->lock, end_us, NULL);
-    if (verdict == VERDICT_FINAL)
+            ? ANSWER_FINAL
+            : replicas_extend(&run->replicas, &run->lock, end_us, NULL);
+    if (verdict == ANSWER_FINAL)
         verdict = renew_hold(run, end_us);
-    if (verdict == VERDICT_STOPPED)
+    if (verdict == ANSWER_STOPPED)
         return;
-    if (verdict == VERDICT_DONE) {
+    if (verdict == ANSWER_DONE) {
         /* The guard reads it again before it acts on it: no need to wake it. */
         assert(shared->until_us != 0); /* the command was started */
         shared->until_us = run->lock.until_us;
@@ -288,7 +288,7 @@ static void run_extend(struct run *run)
         return;
     }
     run->lost = verdict;
-    if (verdict == VERDICT_LOST) {
+    if (verdict == ANSWER_LOST) {
         shared->is_lost = true;
         wake_guard(&run->keeper);
     }
@@ -306,30 +306,31 @@ static const char *reason_of(const struct run *run, bool was_held)
         return "the process that guards the command was killed";
     if (run->keeper.end == GUARD_EXITED)
         return was_held ? NULL : "the lock was lost while the command ran";
-    if (run->lost == VERDICT_LOST)
+    if (run->lost == ANSWER_LOST)
         return "the lock is lost; the command was ended";
-    if (run->lost == VERDICT_DONE && !run->is_token_open)
+    if (run->lost == ANSWER_DONE && !run->is_token_open)
         return "redlockctl stood still for too long; the command was ended";
     return "the lock could not be extended; the command was ended";
 }
 
 /* A repeat without an answer may have given the lock another token: then it is
  * acquired once more. */
-static enum verdict run_release(struct run *run, bool *is_repeated)
+static enum answer_verdict run_release(struct run *run, bool *is_repeated)
 {
     int64_t give_up_us = clock_now_us() + RELEASE_US;
     *is_repeated = false;
-    if (run->is_token_open && run->lost != VERDICT_LOST) {
-        enum verdict verdict =
-            service_renew_hold(&run->service, &run->lock, give_up_us);
-        if (verdict == VERDICT_LOST) /* somebody may have had it meanwhile */
-            (void)service_release(&run->service, run->lock.id, run->lock.token,
-                                  give_up_us, is_repeated, NULL);
-        if (verdict != VERDICT_DONE)
+    if (run->is_token_open && run->lost != ANSWER_LOST) {
+        enum answer_verdict verdict =
+            replicas_renew_hold(&run->replicas, &run->lock, give_up_us);
+        if (verdict == ANSWER_LOST) /* somebody may have had it meanwhile */
+            (void)replicas_release(&run->replicas, run->lock.id,
+                                   run->lock.token, give_up_us, is_repeated,
+                                   NULL);
+        if (verdict != ANSWER_DONE)
             return verdict;
     }
-    return service_release(&run->service, run->lock.id, run->lock.token,
-                           give_up_us, is_repeated, NULL);
+    return replicas_release(&run->replicas, run->lock.id, run->lock.token,
+                            give_up_us, is_repeated, NULL);
 }
 
 static void report_loss(const struct run *run, const char *reason,
@@ -344,7 +345,7 @@ static void report_loss(const struct run *run, const char *reason,
             "(--max-hold-ms%s), and it could not be acquired anew: %s; start "
             "redlockd with a greater --max-hold-ms, or without",
             reason, limit, why);
-    else if (run->lost == VERDICT_DONE)
+    else if (run->lost == ANSWER_DONE)
         verdict_complain(run->options, "%s", reason);
     else
         verdict_complain(run->options, "%s: %s", reason, why);
@@ -354,18 +355,18 @@ static void report_loss(const struct run *run, const char *reason,
 static int release_and_report(struct run *run)
 {
     char why[ANSWER_DETAIL_SIZE]; /* of the loss, not of the release */
-    memcpy(why, run->service.detail, sizeof why);
+    memcpy(why, run->replicas.detail, sizeof why);
     /* only the release is left: further signals are ignored */
     run->is_running = false;
     run->caught = 0;
     run->wake.count = 0;
     bool is_repeated = false;
-    enum verdict verdict = run_release(run, &is_repeated);
+    enum answer_verdict verdict = run_release(run, &is_repeated);
     if (verdict_may_others_help(verdict))
         verdict_complain(run->options, "not released, it ends with its TTL: %s",
-                         run->service.detail);
+                         run->replicas.detail);
     /* or the lock had ended before the command did */
-    bool was_held = verdict != VERDICT_LOST || is_repeated;
+    bool was_held = verdict != ANSWER_LOST || is_repeated;
     const char *reason = reason_of(run, was_held);
     if (reason == NULL)
         return run->keeper.code;
@@ -393,16 +394,16 @@ static int run_locked(struct run *run)
     run->is_running = true;
     run->began_us = clock_now_us();
     /* a token or a certificate may be about to be replaced */
-    run->service.outlasts_denials = true;
+    run->replicas.outlasts_denials = true;
     run_set_timer(run);
     while (!run->keeper.has_ended) {
         int64_t now_us = clock_now_us(), until_us = INT64_MAX;
         int64_t end_us = guard_term_us(&run->keeper.setup, lock->until_us);
         /* sooner than the service suggests if SIGTERM would come before that */
-        if (run->lost == VERDICT_DONE)
+        if (run->lost == ANSWER_DONE)
             until_us = at_most(lock->renew_us,
                                now_us + at_least(end_us - now_us, 0) / 2);
-        if (wake_wait(&run->wake, until_us) && run->lost == VERDICT_DONE)
+        if (wake_wait(&run->wake, until_us) && run->lost == ANSWER_DONE)
             run_extend(run);
     }
     return release_and_report(run);
@@ -487,14 +488,15 @@ int run_command(const struct options *options, const char *joined,
         return EXIT_OS_ERROR;
     }
     int status = 0;
-    enum verdict verdict = service_acquire(&run.service, &run.lock, NULL);
-    if (verdict == VERDICT_DONE)
+    enum answer_verdict verdict =
+        replicas_acquire(&run.replicas, &run.lock, NULL);
+    if (verdict == ANSWER_DONE)
         status = run_locked(&run);
     else
-        status = verdict_end_acquire(options, verdict, run.service.detail);
-    if (verdict == VERDICT_STOPPED)
-        cancel_give_back(&run.service, &run.caught);
-    service_close(&run.service);
+        status = verdict_end_acquire(options, verdict, run.replicas.detail);
+    if (verdict == ANSWER_STOPPED)
+        cancel_give_back(&run.replicas, &run.caught);
+    replicas_close(&run.replicas);
     if (is_next_due(&run, status))
         return start_next(&run, credentials);
     return run.caught ? cancel_die(run.caught) : status;

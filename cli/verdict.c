@@ -22,42 +22,42 @@ void verdict_complain(const struct options *options, const char *format, ...)
     va_end(args);
 }
 
-int verdict_status(const struct options *options, enum verdict verdict)
+int verdict_status(const struct options *options, enum answer_verdict verdict)
 {
     switch (verdict) {
-    case VERDICT_DONE:
+    case ANSWER_DONE:
         return 0;
-    case VERDICT_HELD:
+    case ANSWER_HELD:
         return (int)options->conflict_code;
-    case VERDICT_FINAL:
+    case ANSWER_FINAL:
         return EXIT_NOT_ACQUIRED;
-    case VERDICT_LOST:
+    case ANSWER_LOST:
         return EXIT_LOCK_LOST;
-    case VERDICT_REFUSED:
+    case ANSWER_REFUSED:
         return EXIT_USAGE_ERROR;
-    case VERDICT_DENIED:
+    case ANSWER_DENIED:
         return EXIT_DENIED;
-    case VERDICT_FOREIGN:
+    case ANSWER_FOREIGN:
         return EXIT_FOREIGN;
-    case VERDICT_UNAVAILABLE:
+    case ANSWER_UNAVAILABLE:
         return EXIT_NO_QUORUM;
-    case VERDICT_STARVED:
-    case VERDICT_STOPPED:
+    case ANSWER_STARVED:
+    case ANSWER_STOPPED:
         break;
     }
     return EXIT_OS_ERROR;
 }
 
-int verdict_end_acquire(const struct options *options, enum verdict verdict,
-                        const char *detail)
+int verdict_end_acquire(const struct options *options,
+                        enum answer_verdict verdict, const char *detail)
 {
-    bool has_waited = options->wait_ms > 0 && verdict != VERDICT_REFUSED &&
-                      verdict != VERDICT_DENIED && verdict != VERDICT_FOREIGN &&
-                      verdict != VERDICT_STOPPED;
+    bool has_waited = options->wait_ms > 0 && verdict != ANSWER_REFUSED &&
+                      verdict != ANSWER_DENIED && verdict != ANSWER_FOREIGN &&
+                      verdict != ANSWER_STOPPED;
     double waited_s = (double)options->wait_ms / (double)MS_PER_S;
     if (has_waited)
         verdict_complain(options, "%s; gave up after %g s", detail, waited_s);
-    else if (verdict != VERDICT_STOPPED)
+    else if (verdict != ANSWER_STOPPED)
         verdict_complain(options, "%s", detail);
     return verdict_status(options, verdict);
 }

@@ -16,8 +16,8 @@ LIBRARIES = {
                 "server/node/session.c"},
     "microhttpd.h": {"api/front.c", "api/http/library.h"},
     "jansson.h": {"api/message/body.c", "api/message/jsonload.c",
-                  "cli/http.h"},
-    "curl/": {"cli/http.c"},
+                  "cli/fetch.h"},
+    "curl/": {"cli/fetch.c"},
 }
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")
 

@@ -8,9 +8,9 @@ FREE_MEANWHILE = "a_lock_that_was_free_meanwhile_is_lost"
 CTL = [
     Defect("any success counts", "ctl", FOREIGN_ANSWER, [Edit(
         "cli/answer.c",
-        "        return is_success(answer->body, question) ? VERDICT_DONE\n",
+        "        return is_success(answer->body, question) ? ANSWER_DONE\n",
         "        return is_success(answer->body, question) || answer->body != NULL"
-        " ? VERDICT_DONE\n")], tests="foreign"),
+        " ? ANSWER_DONE\n")], tests="foreign"),
     Defect("any problem counts", "ctl", FOREIGN_ANSWER, [Edit(
         "cli/answer.c",
         "           strcmp(type + sizeof PROBLEM_TYPE - 1, code) == 0;\n",
@@ -29,50 +29,50 @@ CTL = [
         "cli/answer.c", "        if (*text < '!' || *text > '~')\n",
         "        if (*text < 0)\n")], tests="foreign"),
     Defect("secrets repeated", "ctl", FOREIGN_ANSWER, [Edit(
-        "cli/http.c", "    return len >= SECRET_LEN &&\n",
+        "cli/fetch.c", "    return len >= SECRET_LEN &&\n",
         "    return len > 1000 &&\n")], tests="foreign"),
     Defect("wait for another service", "ctl", "a_waiting_run_ends", [Edit(
-        "cli/service.c",
-        "    if (verdict != VERDICT_DENIED && !is_foreign) {\n",
-        "    if (verdict != VERDICT_DENIED) {\n")], tests="foreign"),
+        "cli/replicas.c",
+        "    if (verdict != ANSWER_DENIED && !is_foreign) {\n",
+        "    if (verdict != ANSWER_DENIED) {\n")], tests="foreign"),
     Defect("no wait for a gateway", "ctl", "a_waiting_run_ends", [Edit(
         "cli/answer.c", "    return answer->status >= 400;\n",
         "    return answer->status >= 600;\n")], tests="foreign"),
     Defect("other replicas not asked", "ctl", "another_replica_is_asked", [Edit(
         "cli/verdict.h",
-        "           verdict == VERDICT_STARVED || verdict == VERDICT_FOREIGN;\n",
-        "           verdict == VERDICT_STARVED;\n")], tests="foreign"),
+        "           verdict == ANSWER_STARVED || verdict == ANSWER_FOREIGN;\n",
+        "           verdict == ANSWER_STARVED;\n")], tests="foreign"),
     Defect("end of the hold is the end", "ctl", "a_repeat_that_fails_is_made_again",
-           [Edit("cli/run.c", "    if (verdict == VERDICT_FINAL)\n",
-                 "    if (verdict == VERDICT_FINAL && run->is_token_open)\n")],
+           [Edit("cli/run.c", "    if (verdict == ANSWER_FINAL)\n",
+                 "    if (verdict == ANSWER_FINAL && run->is_token_open)\n")],
            tests="limits"),
     Defect("grant of a free lock goes on", "ctl", FREE_MEANWHILE, [Edit(
-        "cli/service.c", "    else if (answer->status != HTTP_OK)\n",
+        "cli/replicas.c", "    else if (answer->status != HTTP_OK)\n",
         "    else if (answer->status == 0)\n")], tests="limits"),
     Defect("other slots go on", "ctl", FREE_MEANWHILE, [Edit(
-        "cli/service.c", "    if (strcmp(fresh->id, lock->id) != 0)\n",
+        "cli/replicas.c", "    if (strcmp(fresh->id, lock->id) != 0)\n",
         "    if (*fresh->id == 0)\n")], tests="limits"),
     Defect("lock of another waited for", "ctl", FREE_MEANWHILE, [Edit(
-        "cli/service.c", "    return number != 0 && number != lock->fencing_token &&\n",
+        "cli/replicas.c", "    return number != 0 && number != lock->fencing_token &&\n",
         "    return number < 0 &&\n")], tests="limits"),
     Defect("old token released", "ctl",
            "an_unknown_token_is_asked_for_before_the_release", [Edit(
-        "cli/run.c", "    if (run->is_token_open && run->lost != VERDICT_LOST) {\n",
-        "    if (run->is_token_open && run->lost == VERDICT_LOST) {\n")],
+        "cli/run.c", "    if (run->is_token_open && run->lost != ANSWER_LOST) {\n",
+        "    if (run->is_token_open && run->lost == ANSWER_LOST) {\n")],
            tests="limits"),
     Defect("refused connection is a release", "ctl",
            "what_was_not_released_is_not_called_so", [Edit(
-        "cli/http.c", "           sent == 0;\n", "           sent < 0;\n")],
+        "cli/fetch.c", "           sent == 0;\n", "           sent < 0;\n")],
            tests="foreign"),
     Defect("run takes a refused connection for a release", "ctl",
            "a_run_whose_lock_was_lost_says_so", [Edit(
-        "cli/http.c", "           sent == 0;\n", "           sent < 0;\n")],
+        "cli/fetch.c", "           sent == 0;\n", "           sent < 0;\n")],
            tests="foreign"),
     Defect("gateway's word is a release", "ctl",
            "what_was_not_released_is_not_called_so", [Edit(
-        "cli/service.c",
-        "            answer, service->options->command_id == COMMAND_RELEASE);\n",
-        "            answer, service->options->command_id == COMMANDS);\n")],
+        "cli/replicas.c",
+        "            answer, replicas->options->command_id == COMMAND_RELEASE);\n",
+        "            answer, replicas->options->command_id == COMMANDS);\n")],
            tests="foreign"),
     Defect("lost answer is no release", "ctl",
            "what_was_not_released_is_not_called_so", [Edit(

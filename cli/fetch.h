@@ -1,8 +1,8 @@
 /*
  * One HTTP request at a time. libcurl and jansson live here.
  */
-#ifndef REDLOCKCTL_HTTP_H
-#define REDLOCKCTL_HTTP_H
+#ifndef REDLOCKCTL_FETCH_H
+#define REDLOCKCTL_FETCH_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -11,10 +11,10 @@
 #include "wake.h"
 
 enum {
-    HTTP_ERROR_SIZE = 256,
-    HTTP_TYPE_SIZE = 64,
-    HTTP_LINE_SIZE = 80,
-    HTTP_LOCATION_SIZE = 240,
+    FETCH_ERROR_SIZE = 256,
+    FETCH_TYPE_SIZE = 64,
+    FETCH_LINE_SIZE = 80,
+    FETCH_LOCATION_SIZE = 240,
 };
 
 enum {
@@ -26,19 +26,19 @@ enum {
     HTTP_NO_SERVICE = 503,
 };
 
-struct http;
+struct fetch;
 
 /*
  * For https://: the CAs to trust, and our certificate. PEM files, read at each
  * connection, so that they may be replaced.
  */
-struct http_trust {
+struct fetch_trust {
     const char *ca_file;   /* NULL: what the system trusts */
     const char *cert_file; /* NULL: none */
     const char *key_file;  /* NULL: it is in cert_file */
 };
 
-struct http_request {
+struct fetch_request {
     const char *method;
     const char *base;   /* http://host:port */
     const char *path;   /* begins with a slash */
@@ -51,7 +51,7 @@ struct http_request {
     bool is_probe;
 };
 
-struct http_answer {
+struct fetch_answer {
     long status;            /* 0: there is no answer */
     bool is_unsent;         /* no answer: nothing was asked */
     bool is_stopped;        /* no answer: wake said to stop */
@@ -64,33 +64,34 @@ struct http_answer {
     int64_t retry_after_ms; /* of the body, or of the header; 0: none */
     json_t *body;           /* NULL: it is no JSON object */
     int64_t sent_us;        /* clock_now_us() before the request was sent */
-    char error[HTTP_ERROR_SIZE]; /* why there is no answer */
+    char error[FETCH_ERROR_SIZE]; /* why there is no answer */
     /* What came, for people, if it is not what was expected. It is cut, may
      * hold any characters, and is empty rather than to repeat a secret of ours.
      */
     size_t len; /* of the body */
-    char type[HTTP_TYPE_SIZE];
-    char line[HTTP_LINE_SIZE];         /* the first one */
-    char location[HTTP_LOCATION_SIZE]; /* a redirection: where to */
+    char type[FETCH_TYPE_SIZE];
+    char line[FETCH_LINE_SIZE];         /* the first one */
+    char location[FETCH_LOCATION_SIZE]; /* a redirection: where to */
 };
 
 /*
  * NULL: no memory. Starts no thread before the first request. wake and trust
  * must outlive it.
  */
-struct http *http_new(const struct wake *wake, const struct http_trust *trust);
-void http_free(struct http *http); /* NULL is ignored */
+struct fetch *fetch_new(const struct wake *wake,
+                        const struct fetch_trust *trust);
+void fetch_free(struct fetch *fetch); /* NULL is ignored */
 
-/* Fills answer; http_answer_free frees what is in it. */
-void http_call(struct http *http, const struct http_request *request,
-               struct http_answer *answer);
-void http_answer_free(struct http_answer *answer);
+/* Fills answer; fetch_answer_free frees what is in it. */
+void fetch_call(struct fetch *fetch, const struct fetch_request *request,
+                struct fetch_answer *answer);
+void fetch_answer_free(struct fetch_answer *answer);
 
 /* A member of an answer; "" and 0 if there is none. */
-const char *http_text(const json_t *object, const char *name);
-int64_t http_number(const json_t *object, const char *name);
+const char *fetch_text(const json_t *object, const char *name);
+int64_t fetch_number(const json_t *object, const char *name);
 
 /* The text escaped for a query; free() it. NULL: no memory. */
-char *http_escape(const char *text);
+char *fetch_escape(const char *text);
 
 #endif

@@ -1,4 +1,4 @@
-#include "http.h"
+#include "fetch.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -22,11 +22,11 @@ enum {
     RETRY_MAX_MS = 86400000, /* longer Retry-After is cut to this */
 };
 
-struct http {
+struct fetch {
     CURLM *multi;
     CURL *easy;
     const struct wake *wake;
-    const struct http_trust *trust;
+    const struct fetch_trust *trust;
 };
 
 /* What comes in of an answer: its body, or why there is none. */
@@ -77,34 +77,35 @@ static char *note_strdup(const char *text)
 
 /* ---- the library -------------------------------------------------------- */
 
-struct http *http_new(const struct wake *wake, const struct http_trust *trust)
+struct fetch *fetch_new(const struct wake *wake,
+                        const struct fetch_trust *trust)
 {
-    struct http *http = calloc(1, sizeof *http);
-    if (http == NULL || curl_global_init_mem(CURL_GLOBAL_DEFAULT, note_malloc,
-                                             free, note_realloc, note_strdup,
-                                             note_calloc) != CURLE_OK) {
-        free(http);
+    struct fetch *fetch = calloc(1, sizeof *fetch);
+    if (fetch == NULL || curl_global_init_mem(CURL_GLOBAL_DEFAULT, note_malloc,
+                                              free, note_realloc, note_strdup,
+                                              note_calloc) != CURLE_OK) {
+        free(fetch);
         return NULL;
     }
     jsonload_init();
-    http->wake = wake;
-    http->trust = trust;
-    http->multi = curl_multi_init();
-    http->easy = curl_easy_init();
-    if (http->multi != NULL && http->easy != NULL)
-        return http;
-    http_free(http);
+    fetch->wake = wake;
+    fetch->trust = trust;
+    fetch->multi = curl_multi_init();
+    fetch->easy = curl_easy_init();
+    if (fetch->multi != NULL && fetch->easy != NULL)
+        return fetch;
+    fetch_free(fetch);
     return NULL;
 }
 
-void http_free(struct http *http)
+void fetch_free(struct fetch *fetch)
 {
-    if (http == NULL)
+    if (fetch == NULL)
         return;
-    curl_easy_cleanup(http->easy);
-    (void)curl_multi_cleanup(http->multi); /* it is empty */
+    curl_easy_cleanup(fetch->easy);
+    (void)curl_multi_cleanup(fetch->multi); /* it is empty */
     curl_global_cleanup();
-    free(http);
+    free(fetch);
 }
 
 static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
@@ -152,7 +153,7 @@ static bool add_bearer(struct curl_slist **list, const char *bearer)
 }
 
 /* NULL: no memory. A request without one of them would mean another thing. */
-static struct curl_slist *make_headers(const struct http_request *request)
+static struct curl_slist *make_headers(const struct fetch_request *request)
 {
     struct curl_slist *list = NULL;
     /* a server that does not know 100-continue would cost a second */
@@ -178,8 +179,8 @@ static struct curl_slist *make_headers(const struct http_request *request)
     (is_set &= curl_easy_setopt(easy, (option), (value)) == CURLE_OK)
 
 /* libcurl checks certificate and name unless it is told not to. */
-static bool set_trust(CURL *easy, const struct http_trust *trust, bool is_probe,
-                      bool is_loopback)
+static bool set_trust(CURL *easy, const struct fetch_trust *trust,
+                      bool is_probe, bool is_loopback)
 {
     bool is_set = true;
     if (is_probe && is_loopback) {
@@ -226,11 +227,11 @@ static bool find_loopback(const char *url, bool *is_it)
 }
 
 /* False: no memory. The texts are borrowed until the transfer has ended. */
-static bool set_request(struct http *http, const struct http_request *request,
-                        const char *url, struct curl_slist *headers,
-                        struct received *received)
+static bool set_request(struct fetch *fetch,
+                        const struct fetch_request *request, const char *url,
+                        struct curl_slist *headers, struct received *received)
 {
-    CURL *easy = http->easy;
+    CURL *easy = fetch->easy;
     long timeout_ms = (long)request->timeout_ms;
     bool is_loopback = false;
     bool is_set =
@@ -254,23 +255,23 @@ static bool set_request(struct http *http, const struct http_request *request,
     SET(CURLOPT_WRITEFUNCTION, take_bytes);
     SET(CURLOPT_WRITEDATA, received);
     return is_set &&
-           set_trust(easy, http->trust, request->is_probe, is_loopback);
+           set_trust(easy, fetch->trust, request->is_probe, is_loopback);
 }
 
 /* ---- the transfer ------------------------------------------------------- */
 
 /* Runs the transfer to its end. False: wake said to stop. */
-static bool transfer(struct http *http)
+static bool transfer(struct fetch *fetch)
 {
-    const struct wake *wake = http->wake;
+    const struct wake *wake = fetch->wake;
     int running = 1;
-    while (curl_multi_perform(http->multi, &running) == CURLM_OK && running) {
+    while (curl_multi_perform(fetch->multi, &running) == CURLM_OK && running) {
         struct curl_waitfd fds[WAKE_FDS];
         bool is_ready = false;
         for (unsigned i = 0; i < wake->count; i++)
             fds[i] = (struct curl_waitfd){wake->fds[i], CURL_WAIT_POLLIN, 0};
-        if (curl_multi_poll(http->multi, fds, wake->count, POLL_MAX_MS, NULL) !=
-            CURLM_OK)
+        if (curl_multi_poll(fetch->multi, fds, wake->count, POLL_MAX_MS,
+                            NULL) != CURLM_OK)
             return true;
         for (unsigned i = 0; i < wake->count; i++)
             is_ready = is_ready || fds[i].revents != 0;
@@ -281,17 +282,17 @@ static bool transfer(struct http *http)
 }
 
 /* A refusal by a proxy has only the header. */
-static int64_t retry_after_ms(struct http *http, const json_t *body)
+static int64_t retry_after_ms(struct fetch *fetch, const json_t *body)
 {
     curl_off_t seconds = 0;
-    int64_t told_ms = http_number(body, "retry_after_ms");
-    curl_easy_getinfo(http->easy, CURLINFO_RETRY_AFTER, &seconds);
+    int64_t told_ms = fetch_number(body, "retry_after_ms");
+    curl_easy_getinfo(fetch->easy, CURLINFO_RETRY_AFTER, &seconds);
     if (told_ms <= 0 && seconds > 0)
         told_ms = at_most(seconds, RETRY_MAX_MS) * MS_PER_S;
     return at_most(at_least(told_ms, 0), RETRY_MAX_MS);
 }
 
-static void tell_starved(struct http_answer *answer)
+static void tell_starved(struct fetch_answer *answer)
 {
     answer->is_starved = true;
     answer->status = 0;
@@ -310,7 +311,7 @@ static bool repeats(const struct received *received, const char *secret)
 /* The first line that is not empty, unless all of it repeats what we keep
  * secret: our bearer token, the key or the token of a lock. */
 static void keep_line(const struct received *received,
-                      const struct http_request *request, char *line)
+                      const struct fetch_request *request, char *line)
 {
     const char *header = request->header != NULL ? request->header : "";
     const char *value = strchr(header, ' ');
@@ -320,7 +321,7 @@ static void keep_line(const struct received *received,
         return;
     while (at < received->len && isspace((unsigned char)received->bytes[at]))
         at++;
-    for (; at < received->len && len < HTTP_LINE_SIZE - 1; at++) {
+    for (; at < received->len && len < FETCH_LINE_SIZE - 1; at++) {
         char byte = received->bytes[at];
         if (byte == '\n' || byte == '\r')
             break;
@@ -333,8 +334,8 @@ static void keep_line(const struct received *received,
 }
 
 static void keep_came(CURL *easy, const struct received *received,
-                      const struct http_request *request,
-                      struct http_answer *answer)
+                      const struct fetch_request *request,
+                      struct fetch_answer *answer)
 {
     const char *type = NULL, *location = NULL;
     (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
@@ -368,11 +369,11 @@ static bool is_unsent(CURL *easy)
            sent == 0;
 }
 
-static void read_answer(struct http *http, const struct received *received,
-                        struct http_answer *answer)
+static void read_answer(struct fetch *fetch, const struct received *received,
+                        struct fetch_answer *answer)
 {
     int left = 0;
-    const CURLMsg *message = curl_multi_info_read(http->multi, &left);
+    const CURLMsg *message = curl_multi_info_read(fetch->multi, &left);
     CURLcode result = message != NULL && message->msg == CURLMSG_DONE
                           ? message->data.result
                           : CURLE_OUT_OF_MEMORY;
@@ -384,11 +385,11 @@ static void read_answer(struct http *http, const struct received *received,
     if (received->is_no_http || received->is_endless) {
         answer->is_no_http = received->is_no_http;
         answer->is_endless = received->is_endless;
-        curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
+        curl_easy_getinfo(fetch->easy, CURLINFO_RESPONSE_CODE, &answer->status);
         return;
     }
     if (result != CURLE_OK) {
-        answer->is_unsent = is_unsent(http->easy);
+        answer->is_unsent = is_unsent(fetch->easy);
         answer->is_no_tls = speaks_no_tls(result, received->error);
         answer->is_closed =
             result == CURLE_GOT_NOTHING || result == CURLE_RECV_ERROR;
@@ -401,7 +402,7 @@ static void read_answer(struct http *http, const struct received *received,
                                result == CURLE_SSL_CLIENTCERT;
         return;
     }
-    curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
+    curl_easy_getinfo(fetch->easy, CURLINFO_RESPONSE_CODE, &answer->status);
     answer->body = jsonload(received->bytes, received->len, 0, NULL);
     if (jsonload_has_failed()) {
         tell_starved(answer);
@@ -411,56 +412,56 @@ static void read_answer(struct http *http, const struct received *received,
         json_decref(answer->body);
         answer->body = NULL;
     }
-    answer->retry_after_ms = retry_after_ms(http, answer->body);
+    answer->retry_after_ms = retry_after_ms(fetch, answer->body);
 }
 
-void http_call(struct http *http, const struct http_request *request,
-               struct http_answer *answer)
+void fetch_call(struct fetch *fetch, const struct fetch_request *request,
+                struct fetch_answer *answer)
 {
-    struct received received = {.bytes = NULL, .easy = http->easy};
+    struct received received = {.bytes = NULL, .easy = fetch->easy};
     char *url = NULL;
     assert(*request->path == '/' && request->timeout_ms >= 1);
     atomic_store(&is_starved, false);
-    *answer = (struct http_answer){.sent_us = clock_now_us()};
+    *answer = (struct fetch_answer){.sent_us = clock_now_us()};
     struct curl_slist *headers = make_headers(request);
     if (asprintf(&url, "%s%s", request->base, request->path) < 0)
         url = NULL;
-    if (set_request(http, request, url, headers, &received) &&
-        curl_multi_add_handle(http->multi, http->easy) == CURLM_OK) {
-        answer->is_stopped = !transfer(http);
+    if (set_request(fetch, request, url, headers, &received) &&
+        curl_multi_add_handle(fetch->multi, fetch->easy) == CURLM_OK) {
+        answer->is_stopped = !transfer(fetch);
         if (!answer->is_stopped) {
-            read_answer(http, &received, answer);
-            keep_came(http->easy, &received, request, answer);
+            read_answer(fetch, &received, answer);
+            keep_came(fetch->easy, &received, request, answer);
         }
         /* closes the connection of a stopped request: the server notices */
-        (void)curl_multi_remove_handle(http->multi, http->easy);
+        (void)curl_multi_remove_handle(fetch->multi, fetch->easy);
     } else {
         tell_starved(answer);
     }
-    curl_easy_reset(http->easy); /* it would keep pointers to what ends here */
+    curl_easy_reset(fetch->easy); /* it would keep pointers to what ends here */
     curl_slist_free_all(headers);
     free(received.bytes);
     free(url);
 }
 
-void http_answer_free(struct http_answer *answer)
+void fetch_answer_free(struct fetch_answer *answer)
 {
     json_decref(answer->body);
     answer->body = NULL;
 }
 
-const char *http_text(const json_t *object, const char *name)
+const char *fetch_text(const json_t *object, const char *name)
 {
     const char *text = json_string_value(json_object_get(object, name));
     return text != NULL ? text : "";
 }
 
-int64_t http_number(const json_t *object, const char *name)
+int64_t fetch_number(const json_t *object, const char *name)
 {
     return json_integer_value(json_object_get(object, name));
 }
 
-char *http_escape(const char *text)
+char *fetch_escape(const char *text)
 {
     char *escaped = curl_easy_escape(NULL, text, 0);
     char *copy = escaped != NULL ? strdup(escaped) : NULL;
