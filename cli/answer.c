@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../server/base/types.h"
 #include "complain.h"
 
 #define PROBLEM_TYPE "urn:redlockd:problem:"
@@ -11,11 +12,6 @@
 enum { CAME_SIZE = 400 };
 
 /* ---- is it ours? --------------------------------------------------------- */
-
-bool answer_is_duration(int64_t ms)
-{
-    return ms >= 0 && ms <= INT32_MAX;
-}
 
 static bool has_text(const json_t *body, const char *name)
 {
@@ -33,10 +29,10 @@ static bool has_list(const json_t *body, const char *name)
     return json_is_array(json_object_get(body, name));
 }
 
+/* In milliseconds, up to 24 days. */
 static bool has_duration(const json_t *body, const char *name)
 {
-    return has_integer(body, name, 0) &&
-           answer_is_duration(fetch_number(body, name));
+    return has_integer(body, name, 0) && fetch_number(body, name) <= INT32_MAX;
 }
 
 /* It is sent back in a header, as it came. */
@@ -173,7 +169,8 @@ bool answer_may_pass(const struct fetch_answer *answer)
 
 bool answer_may_be_done(const struct fetch_answer *answer, bool is_strict)
 {
-    if (answer->is_unsent || answer->status == HTTP_TOO_MANY)
+    if (answer->is_unsent || answer->status == HTTP_TOO_MANY ||
+        answer->status == HTTP_UNAUTHORIZED || answer->status == HTTP_FORBIDDEN)
         return false;
     if (answer->status == 0 || is_good(answer->status) ||
         is_problem(answer->body))
@@ -287,4 +284,45 @@ void answer_explain(const struct fetch_answer *answer,
         (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s%s%s",
                        *told ? "" : replica, *told ? "" : ": ",
                        *told ? told : fetch_text(answer->body, "code"));
+}
+
+/* ---- the exit status ----------------------------------------------------- */
+
+int answer_status(const struct options *options, enum answer_verdict verdict)
+{
+    switch (verdict) {
+    case ANSWER_DONE:
+        return 0;
+    case ANSWER_HELD:
+        return (int)options->conflict_code;
+    case ANSWER_FINAL:
+        return EXIT_NOT_ACQUIRED;
+    case ANSWER_LOST:
+        return EXIT_LOCK_LOST;
+    case ANSWER_REFUSED:
+        return EXIT_USAGE_ERROR;
+    case ANSWER_DENIED:
+        return EXIT_DENIED;
+    case ANSWER_FOREIGN:
+        return EXIT_FOREIGN;
+    case ANSWER_UNAVAILABLE:
+        return EXIT_NO_QUORUM;
+    case ANSWER_STARVED:
+    case ANSWER_STOPPED:
+        break;
+    }
+    return EXIT_OS_ERROR;
+}
+
+int answer_end_acquire(const struct options *options,
+                       enum answer_verdict verdict, const char *detail)
+{
+    bool has_waited = verdict == ANSWER_HELD || verdict == ANSWER_UNAVAILABLE ||
+                      verdict == ANSWER_STARVED;
+    double waited_s = (double)options->wait_ms / (double)MS_PER_S;
+    if (has_waited && options->wait_ms > 0)
+        options_complain(options, "%s; gave up after %g s", detail, waited_s);
+    else if (verdict != ANSWER_STOPPED)
+        options_complain(options, "%s", detail);
+    return answer_status(options, verdict);
 }

@@ -6,9 +6,23 @@
 #define REDLOCKCTL_ANSWER_H
 
 #include "fetch.h"
-#include "verdict.h"
+#include "options.h"
 
 enum { ANSWER_DETAIL_SIZE = 1024 };
+
+/* What an answer means for a call. */
+enum answer_verdict {
+    ANSWER_DONE,
+    ANSWER_HELD,        /* acquire: held by somebody else */
+    ANSWER_LOST,        /* 404, or 409 not_owner */
+    ANSWER_FINAL,       /* 409 max_hold_reached: the validity stands */
+    ANSWER_REFUSED,     /* another 4xx: it would not help to try again */
+    ANSWER_DENIED,      /* 401 or 403 at each replica, or a wrong certificate */
+    ANSWER_FOREIGN,     /* what answers is no redlockd */
+    ANSWER_UNAVAILABLE, /* no replica answered, or they have no quorum */
+    ANSWER_STARVED,     /* no memory: the same, but for the exit status */
+    ANSWER_STOPPED,     /* by wake */
+};
 
 /* What a call is answered with if it succeeds, as in openapi.yaml. */
 enum question_kind {
@@ -27,8 +41,18 @@ struct question {
     const char *id; /* of the lock or the pool; NULL: not known before */
 };
 
-/* In milliseconds, as a redlockd may answer it: up to 24 days. */
-bool answer_is_duration(int64_t ms);
+/* Whether this replica could do nothing: another one, or a later try, may. */
+static inline bool answer_may_others_help(enum answer_verdict verdict)
+{
+    return verdict == ANSWER_UNAVAILABLE || verdict == ANSWER_DENIED ||
+           verdict == ANSWER_STARVED || verdict == ANSWER_FOREIGN;
+}
+
+/* Whether a look was answered: the lock is held, or free. */
+static inline bool answer_is_look(enum answer_verdict verdict)
+{
+    return verdict == ANSWER_DONE || verdict == ANSWER_LOST;
+}
 
 enum answer_verdict answer_judge(const struct fetch_answer *answer,
                                  const struct question *question);
@@ -40,9 +64,9 @@ enum answer_verdict answer_judge(const struct fetch_answer *answer,
 bool answer_may_pass(const struct fetch_answer *answer);
 
 /*
- * Whether the call may have been done nevertheless: the answer was lost, or is
- * an error of a redlockd or of a gateway that has asked it. is_strict: what a
- * gateway says does not suffice.
+ * Whether the call may have been done, although no answer says so: the answer
+ * was lost, nobody waited for it, or it is an error of a redlockd or of a
+ * gateway that has asked it. is_strict: what a gateway says does not suffice.
  */
 bool answer_may_be_done(const struct fetch_answer *answer, bool is_strict);
 
@@ -54,5 +78,15 @@ bool answer_may_be_done(const struct fetch_answer *answer, bool is_strict);
 void answer_explain(const struct fetch_answer *answer,
                     const struct question *question, const char *advice,
                     bool is_shared, char detail[ANSWER_DETAIL_SIZE]);
+
+/* The exit status after a call. */
+int answer_status(const struct options *options, enum answer_verdict verdict);
+
+/*
+ * Says why an acquire has failed, unless it was stopped; returns the exit
+ * status.
+ */
+int answer_end_acquire(const struct options *options,
+                       enum answer_verdict verdict, const char *detail);
 
 #endif

@@ -14,7 +14,7 @@
 #include "../api/message/jsonload.h"
 #include "../server/base/clock.h"
 #include "complain.h"
-#include "verdict.h"
+#include "replicas.h"
 
 enum {
     TRY_US = 10 * US_PER_S, /* how long an extend or a release is tried */
@@ -136,13 +136,13 @@ static int end_call(const struct command *command, enum answer_verdict verdict,
 {
     const struct options *options = command->options;
     if (verdict != ANSWER_DONE)
-        verdict_complain(options, "%s", command->replicas.detail);
+        options_complain(options, "%s", command->replicas.detail);
     else if (options->is_json)
         print_json(answer);
     else if (print != NULL)
         print(answer);
     json_decref(answer);
-    return verdict_status(options, verdict);
+    return answer_status(options, verdict);
 }
 
 /* About the command's lock or pool, or all. */
@@ -166,11 +166,11 @@ static int give_back_untold(struct command *command, const struct lock *lock)
 {
     bool is_repeated;
     int error = errno;
-    enum answer_verdict verdict =
-        replicas_release(&command->replicas, lock->id, lock->token,
-                         clock_now_us() + CANCEL_US, &is_repeated, NULL);
+    enum answer_verdict verdict = replicas_release(
+        &command->replicas, lock->id, lock->token,
+        clock_now_us() + REPLICAS_GIVE_BACK_US, &is_repeated, NULL);
     if (verdict != ANSWER_DONE && verdict != ANSWER_LOST)
-        verdict_complain(command->options,
+        options_complain(command->options,
                          "not released, it ends with its TTL: %s",
                          command->replicas.detail);
     errno = error; /* of the output */
@@ -182,15 +182,14 @@ int command_acquire(struct command *command)
     const struct options *options = command->options;
     struct lock lock = {.until_us = 0};
     json_t *answer = NULL;
-    struct cancel *cancel = &command->cancel;
     (void)signal(SIGPIPE, SIG_IGN); /* or it could not give the lock back */
     enum answer_verdict verdict =
         replicas_acquire(&command->replicas, &lock, &answer);
-    if (cancel_look(cancel)) {
+    if (wake_look(&command->wake)) {
         command->replicas.may_be_granted |= verdict == ANSWER_DONE;
         json_decref(answer);
-        cancel_give_back(&command->replicas, &cancel->caught);
-        return cancel_die(cancel->caught);
+        replicas_give_back(&command->replicas);
+        return wake_die(command->wake.caught);
     }
     if (verdict == ANSWER_DONE && options->is_json)
         print_json(answer);
@@ -201,7 +200,7 @@ int command_acquire(struct command *command)
         return give_back_untold(command, &lock);
     if (verdict == ANSWER_DONE)
         return EXIT_SUCCESS;
-    return verdict_end_acquire(options, verdict, command->replicas.detail);
+    return answer_end_acquire(options, verdict, command->replicas.detail);
 }
 
 int command_extend(struct command *command)
@@ -214,7 +213,7 @@ int command_extend(struct command *command)
     enum answer_verdict verdict = replicas_extend(
         &command->replicas, &lock, clock_now_us() + TRY_US, &answer);
     if (verdict != ANSWER_DONE)
-        verdict_complain(options, "%s", command->replicas.detail);
+        options_complain(options, "%s", command->replicas.detail);
     else if (options->is_json)
         print_json(answer);
     else if (options->is_shared) /* it may have another token */
@@ -224,7 +223,7 @@ int command_extend(struct command *command)
                      (double)(lock.until_us - clock_now_us()) /
                          (double)US_PER_S);
     json_decref(answer);
-    return verdict_status(options, verdict);
+    return answer_status(options, verdict);
 }
 
 int command_release(struct command *command)
@@ -274,8 +273,8 @@ static enum answer_verdict look_at(struct command *command,
                                 .id = id};
     enum answer_verdict verdict =
         replicas_ask(&command->replicas, &question, wait_ms, answer);
-    if (!verdict_is_answer(verdict))
-        verdict_complain(command->options, "%s", command->replicas.detail);
+    if (!answer_is_look(verdict))
+        options_complain(command->options, "%s", command->replicas.detail);
     bool is_free = verdict == ANSWER_DONE && !is_held(*answer);
     return is_free ? ANSWER_LOST : verdict;
 }
@@ -325,7 +324,7 @@ int command_show(struct command *command)
         const char *resource = options->resources[i];
         enum answer_verdict verdict =
             look_at(command, resource, "", 0, &answer);
-        bool is_known = verdict_is_answer(verdict);
+        bool is_known = answer_is_look(verdict);
         if (is_known && options->is_json)
             print_json(answer);
         else if (verdict == ANSWER_DONE)
@@ -334,7 +333,7 @@ int command_show(struct command *command)
             print_free(resource);
         json_decref(answer);
         if (!is_known)
-            return verdict_status(options, verdict);
+            return answer_status(options, verdict);
         if (verdict == ANSWER_DONE)
             status = EXIT_SUCCESS;
     }
@@ -419,12 +418,12 @@ int command_list(struct command *command)
         cursor = fetch_text(page, "next_cursor");
     } while (verdict == ANSWER_DONE && *cursor);
     if (verdict != ANSWER_DONE)
-        verdict_complain(options, "%s",
+        options_complain(options, "%s",
                          verdict == ANSWER_STARVED ? "out of memory"
                                                    : command->replicas.detail);
     json_decref(page);
     json_decref(seen);
-    return verdict_status(options, verdict);
+    return answer_status(options, verdict);
 }
 
 static void commands_print_nodes(const json_t *answer)
@@ -492,7 +491,8 @@ int command_ready(struct command *command)
         complain("%s is not ready: status %ld", server, answer.status);
     else
         complain("%s: %s", server,
-                 *answer.error ? answer.error : "what answers speaks no HTTP");
+                 answer.is_no_http ? "what answers speaks no HTTP"
+                                   : answer.error);
     return EXIT_NOT_ACQUIRED;
 }
 
@@ -530,7 +530,7 @@ static enum answer_verdict watch_lock(struct command *command,
         int64_t began_us = clock_now_us();
         const char *version = fetch_text(last, "version");
         /* a server that does not wait, as it stops, may still tell */
-        const char *after = verdict_is_answer(verdict) ? version : "";
+        const char *after = answer_is_look(verdict) ? version : "";
         verdict =
             look_at(command, resource, after, *after ? WAIT_MS : 0, &answer);
         foreign = verdict == ANSWER_FOREIGN ? foreign + 1 : 0;
@@ -539,7 +539,7 @@ static enum answer_verdict watch_lock(struct command *command,
             json_decref(answer);
             break;
         }
-        if (verdict_is_answer(verdict) &&
+        if (answer_is_look(verdict) &&
             strcmp(fetch_text(answer, "version"), version) != 0) {
             print_change(command->options, resource, answer);
             json_decref(last);
@@ -569,7 +569,7 @@ static bool look_at_all(struct command *command, json_t *last[NAMES_MAX],
         if (*verdict == ANSWER_REFUSED || *verdict == ANSWER_DENIED ||
             *verdict == ANSWER_FOREIGN)
             return false;
-        if (verdict_is_answer(*verdict))
+        if (answer_is_look(*verdict))
             print_change(options, options->resources[i], last[i]);
     }
     return true;
@@ -588,7 +588,7 @@ static pid_t fork_watch(struct command *command, int n, json_t *last)
         _exit(EXIT_OS_ERROR);
     const char *resource = command->options->resources[n];
     enum answer_verdict verdict = watch_lock(command, resource, last);
-    int status = verdict_status(command->options, verdict);
+    int status = answer_status(command->options, verdict);
     _exit(commands_are_cut() ? EXIT_OS_ERROR : status);
 }
 
@@ -608,11 +608,10 @@ static int watch_all(struct command *command, json_t *last[NAMES_MAX])
     int count = command->options->resources_count;
     pid_t children[NAMES_MAX] = {0};
     struct replicas *replicas = &command->replicas;
-    const struct wake *wake = replicas->wake;
-    struct credentials *credentials = replicas->credentials;
     (void)fflush(stdout);
     replicas_close(replicas); /* they must not share its connection */
-    if (!replicas_open(replicas, command->options, wake, credentials)) {
+    if (!replicas_open(replicas, command->options, &command->wake,
+                       &command->credentials)) {
         complain("out of memory");
         return EXIT_OS_ERROR;
     }
@@ -634,11 +633,11 @@ int command_watch(struct command *command)
     enum answer_verdict verdict = ANSWER_DONE;
     int status;
     if (!look_at_all(command, last, &verdict)) {
-        status = verdict_status(command->options, verdict);
+        status = answer_status(command->options, verdict);
     } else if (command->options->resources_count == 1) {
         verdict = watch_lock(command, command->options->resources[0], last[0]);
         last[0] = NULL;
-        status = verdict_status(command->options, verdict);
+        status = answer_status(command->options, verdict);
     } else {
         status = watch_all(command, last);
     }

@@ -1,22 +1,22 @@
 /*
- * The commands that are one call, or the same one again and again. Each prints
- * to stdout and returns the exit status.
+ * The commands. Each prints to stdout and returns the exit status.
  */
 #ifndef REDLOCKCTL_COMMANDS_H
 #define REDLOCKCTL_COMMANDS_H
 
-#include "../server/lock/lock.h"
-#include "cancel.h"
+#include "replicas.h"
 
 /* What all of them need. */
 struct command {
-    const struct options *options;
-    struct replicas replicas;
-    struct cancel cancel;           /* opened for an acquire */
+    struct options *options;
+    struct credentials credentials;
+    struct wake wake;               /* opened for run and acquire */
+    struct replicas replicas;       /* run opens it when it has forked */
     char joined[NAMES_LEN_MAX + 1]; /* the resources, as in names.h */
     char id[ID_MAX + 1];            /* of their lock */
 };
 
+int command_run(struct command *command);
 int command_acquire(struct command *command);
 int command_extend(struct command *command);
 int command_release(struct command *command);

@@ -29,16 +29,15 @@ struct fetch {
     const struct fetch_trust *trust;
 };
 
-/* What comes in of an answer: its body, or why there is none. */
+/* An answer while it comes in. */
 struct received {
-    char *bytes;
-    size_t len, size;
-    bool has_failed; /* no memory for all of it */
-    bool is_no_http; /* what came has no status */
-    bool is_endless;
     CURL *easy;
-    char error[CURL_ERROR_SIZE];
+    struct fetch_answer *answer;
+    char *bytes; /* of its body */
+    size_t len, size;
 };
+
+static_assert(FETCH_ERROR_SIZE >= CURL_ERROR_SIZE, "libcurl fills it");
 
 /* ---- memory ------------------------------------------------------------- */
 
@@ -111,21 +110,22 @@ void fetch_free(struct fetch *fetch)
 static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
 {
     struct received *received = arg;
+    struct fetch_answer *answer = received->answer;
     size_t len = size * count;
-    long status = 0;
-    curl_easy_getinfo(received->easy, CURLINFO_RESPONSE_CODE, &status);
-    received->is_no_http = status == 0;
-    received->is_endless = received->len + len > BODY_MAX;
-    if (received->is_endless)
+    (void)curl_easy_getinfo(received->easy, CURLINFO_RESPONSE_CODE,
+                            &answer->status);
+    answer->is_no_http = answer->status == 0;
+    answer->is_endless = received->len + len > BODY_MAX;
+    if (answer->is_endless)
         return 0;
     if (!bytes_reserve(&received->bytes, &received->size,
                        received->len + len)) {
-        received->has_failed = true;
+        answer->is_starved = true;
         return 0;
     }
     memcpy(received->bytes + received->len, data, len);
     received->len += len;
-    return received->is_no_http ? 0 : len; /* more would tell nothing */
+    return answer->is_no_http ? 0 : len; /* more would tell nothing */
 }
 
 /* ---- the request -------------------------------------------------------- */
@@ -251,7 +251,7 @@ static bool set_request(struct fetch *fetch,
     SET(CURLOPT_CONNECTTIMEOUT_MS,
         timeout_ms < CONNECT_MS ? timeout_ms : (long)CONNECT_MS);
     SET(CURLOPT_USERAGENT, "redlockctl/" REDLOCKD_VERSION);
-    SET(CURLOPT_ERRORBUFFER, received->error);
+    SET(CURLOPT_ERRORBUFFER, received->answer->error);
     SET(CURLOPT_WRITEFUNCTION, take_bytes);
     SET(CURLOPT_WRITEDATA, received);
     return is_set &&
@@ -377,25 +377,22 @@ static void read_answer(struct fetch *fetch, const struct received *received,
     CURLcode result = message != NULL && message->msg == CURLMSG_DONE
                           ? message->data.result
                           : CURLE_OUT_OF_MEMORY;
-    if (result == CURLE_OUT_OF_MEMORY || received->has_failed ||
+    if (result == CURLE_OUT_OF_MEMORY || answer->is_starved ||
         (result != CURLE_OK && atomic_load(&is_starved))) {
         tell_starved(answer);
         return;
     }
-    if (received->is_no_http || received->is_endless) {
-        answer->is_no_http = received->is_no_http;
-        answer->is_endless = received->is_endless;
-        curl_easy_getinfo(fetch->easy, CURLINFO_RESPONSE_CODE, &answer->status);
+    if (answer->is_no_http || answer->is_endless)
         return;
-    }
     if (result != CURLE_OK) {
+        answer->status = 0;
         answer->is_unsent = is_unsent(fetch->easy);
-        answer->is_no_tls = speaks_no_tls(result, received->error);
+        answer->is_no_tls = speaks_no_tls(result, answer->error);
         answer->is_closed =
             result == CURLE_GOT_NOTHING || result == CURLE_RECV_ERROR;
-        (void)snprintf(answer->error, sizeof answer->error, "%s",
-                       *received->error ? received->error
-                                        : curl_easy_strerror(result));
+        if (*answer->error == '\0')
+            (void)snprintf(answer->error, sizeof answer->error, "%s",
+                           curl_easy_strerror(result));
         answer->is_untrusted = result == CURLE_PEER_FAILED_VERIFICATION ||
                                result == CURLE_SSL_CACERT_BADFILE ||
                                result == CURLE_SSL_CERTPROBLEM ||
@@ -418,7 +415,7 @@ static void read_answer(struct fetch *fetch, const struct received *received,
 void fetch_call(struct fetch *fetch, const struct fetch_request *request,
                 struct fetch_answer *answer)
 {
-    struct received received = {.bytes = NULL, .easy = fetch->easy};
+    struct received received = {.easy = fetch->easy, .answer = answer};
     char *url = NULL;
     assert(*request->path == '/' && request->timeout_ms >= 1);
     atomic_store(&is_starved, false);
@@ -429,7 +426,9 @@ void fetch_call(struct fetch *fetch, const struct fetch_request *request,
     if (set_request(fetch, request, url, headers, &received) &&
         curl_multi_add_handle(fetch->multi, fetch->easy) == CURLM_OK) {
         answer->is_stopped = !transfer(fetch);
-        if (!answer->is_stopped) {
+        if (answer->is_stopped) {
+            answer->is_unsent = is_unsent(fetch->easy);
+        } else {
             read_answer(fetch, &received, answer);
             keep_came(fetch->easy, &received, request, answer);
         }

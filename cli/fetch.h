@@ -19,7 +19,6 @@ enum {
 
 enum {
     HTTP_OK = 200,
-    HTTP_CREATED = 201,
     HTTP_UNAUTHORIZED = 401,
     HTTP_FORBIDDEN = 403,
     HTTP_TOO_MANY = 429,

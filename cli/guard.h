@@ -1,3 +1,4 @@
+/* Apart from run.c, which alone includes it: another process. */
 /*
  * The process that runs the command and kills it in time.
  *
@@ -27,6 +28,7 @@
 
 #include "../server/base/types.h"
 #include "../server/lock/lock.h"
+#include "options.h"
 
 /* Why the command has ended. */
 enum guard_end {
@@ -52,27 +54,48 @@ struct guard_shared {
     atomic_int code;       /* exit status, or EXIT_SIGNALLED + signal */
 };
 
-struct guard_setup {
+struct keeper {
     struct guard_shared *shared;
     char *const *command;
     int64_t grace_us;  /* from SIGTERM to SIGKILL */
     int64_t margin_us; /* from SIGKILL to the end of the validity */
     sigset_t signals;  /* of the command */
-    pid_t redlockctl_group;
-    int life_fd; /* not blocking. A byte: look; end of file: redlockctl died */
+    pid_t group;       /* of redlockctl */
+    int life[2];       /* a byte: look; end of file: redlockctl died */
+    pid_t guard;
+    bool was_late;      /* the guard did not act in time: we killed it */
+    bool has_ended;     /* the guard, and with it the command */
+    bool had_children;  /* before: not of the command, never killed */
+    enum guard_end end; /* GUARD_RUNS: the guard was killed */
+    int code;           /* GUARD_EXITED: of the command */
 };
 
 /* When SIGTERM must be sent, for a lock that is ours until until_us. */
-static inline int64_t guard_term_us(const struct guard_setup *setup,
+static inline int64_t guard_term_us(const struct keeper *keeper,
                                     int64_t until_us)
 {
-    return until_us - setup->margin_us - setup->grace_us;
+    return until_us - keeper->margin_us - keeper->grace_us;
 }
 
 /*
- * The whole life of the guard: waits for the first byte, starts the command,
- * returns when everything that must end has ended.
+ * Forks the guard, which waits for the lock. That comes before any library
+ * starts threads or opens connections: the guard would keep these open.
+ * signals: those of the command. False: errno says why.
  */
-void guard_run(const struct guard_setup *setup);
+bool guard_start(struct keeper *keeper, const struct options *options,
+                 const sigset_t *signals);
+
+/* Lets it read what is shared. The first time it starts the command. */
+void guard_wake(const struct keeper *keeper);
+
+/*
+ * Call it after a SIGCHLD. Sets has_ended, end and code if the guard has ended.
+ * Kills a guard that does not act in time, and what a killed one has left.
+ */
+void guard_look(struct keeper *keeper);
+
+/* When guard_look must be called even if nothing happens: by then the guard
+ * must have sent SIGKILL. */
+int64_t guard_look_us(const struct keeper *keeper);
 
 #endif

@@ -14,13 +14,14 @@
 #include "../server/lock/names.h"
 #include "commands.h"
 #include "complain.h"
-#include "run.h"
+#include "credentials.h"
 
 static int (*const functions[COMMANDS])(struct command *command) = {
-    [COMMAND_ACQUIRE] = command_acquire, [COMMAND_EXTEND] = command_extend,
-    [COMMAND_RELEASE] = command_release, [COMMAND_SHOW] = command_show,
-    [COMMAND_LIST] = command_list,       [COMMAND_NODES] = command_nodes,
-    [COMMAND_WATCH] = command_watch,     [COMMAND_READY] = command_ready,
+    [COMMAND_RUN] = command_run,       [COMMAND_ACQUIRE] = command_acquire,
+    [COMMAND_EXTEND] = command_extend, [COMMAND_RELEASE] = command_release,
+    [COMMAND_SHOW] = command_show,     [COMMAND_LIST] = command_list,
+    [COMMAND_NODES] = command_nodes,   [COMMAND_WATCH] = command_watch,
+    [COMMAND_READY] = command_ready,
 };
 
 /* The id of a permit's slots. False: they are none. */
@@ -132,22 +133,22 @@ static void find_owner(struct options *options,
 
 /* ---- the command --------------------------------------------------------- */
 
-static int command_run(struct options *options)
+static int perform(struct options *options)
 {
     struct command command = {.options = options};
-    struct credentials credentials;
-    if (!name_lock(&command) || !credentials_take(&credentials, options))
+    if (!name_lock(&command) ||
+        !credentials_take(&command.credentials, options))
         return EXIT_USAGE_ERROR;
-    find_owner(options, &credentials);
+    find_owner(options, &command.credentials);
     if (options->command_id == COMMAND_RUN)
-        return run_command(options, command.joined, &credentials);
+        return command_run(&command);
     if (options->command_id == COMMAND_ACQUIRE &&
-        !cancel_open(&command.cancel)) {
+        !wake_open(&command.wake, (const int[]){0}, NULL)) {
         complain("%s", strerror(errno));
         return EXIT_OS_ERROR;
     }
-    if (!replicas_open(&command.replicas, options, &command.cancel.wake,
-                       &credentials)) {
+    if (!replicas_open(&command.replicas, options, &command.wake,
+                       &command.credentials)) {
         complain("out of memory");
         return EXIT_OS_ERROR;
     }
@@ -203,5 +204,5 @@ int main(int argc, char **argv)
     case OPTIONS_RUN:
         break;
     }
-    return flush_output(command_run(&options));
+    return flush_output(perform(&options));
 }

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -268,6 +269,22 @@ void options_print_help(enum command_id id)
                      command_rows[i].summary);
     (void)puts("\nredlockctl COMMAND --help says more; --version prints "
                "the version.");
+}
+
+void options_complain(const struct options *options, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)fputs("redlockctl: ", stderr);
+    if (options->resources_count == 0)
+        (void)fputs(options->argv[1], stderr); /* the command */
+    for (int i = 0; i < options->resources_count; i++) {
+        (void)fputs(i > 0 ? ", " : "", stderr);
+        shown_put(options->resources[i], stderr);
+    }
+    (void)fputs(": ", stderr);
+    complain_end(format, args);
+    va_end(args);
 }
 
 /* ---- values -------------------------------------------------------------- */

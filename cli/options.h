@@ -70,6 +70,11 @@ struct options {
  */
 bool options_read(struct options *options, int argc, char **argv);
 
+/* Prints a message as complain does, with the resources in front of it, or the
+ * command. */
+void options_complain(const struct options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* COMMANDS: the list of all commands. */
 void options_print_help(enum command_id id);
 

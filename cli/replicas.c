@@ -12,7 +12,6 @@
 #include "../server/lock/names.h"
 #include "answer.h"
 #include "complain.h"
-#include "verdict.h"
 
 enum {
     SLICE_MS = 10000,       /* of a wait: proxies may cut long requests */
@@ -27,7 +26,7 @@ enum {
 };
 
 bool replicas_open(struct replicas *replicas, const struct options *options,
-                   const struct wake *wake, struct credentials *credentials)
+                   struct wake *wake, struct credentials *credentials)
 {
     assert(options->urls_count > 0);
     *replicas = (struct replicas){
@@ -70,7 +69,7 @@ static enum answer_verdict ask_one(struct replicas *replicas,
         answer_explain(answer, question,
                        credentials_advice(replicas->credentials),
                        options->is_shared, replicas->detail);
-    if (verdict_may_others_help(verdict))
+    if (answer_may_others_help(verdict))
         replicas->current = (replicas->current + 1) % options->urls_count;
     return verdict;
 }
@@ -310,15 +309,6 @@ static void draw_key(struct replicas *replicas)
         (void)snprintf(header + len + 2 * i, 3, "%02x", key[i]);
 }
 
-/* Whether a request that ended so may have got the lock. */
-static bool may_have_got(enum answer_verdict verdict,
-                         const struct fetch_answer *answer)
-{
-    return verdict == ANSWER_STOPPED ||
-           (verdict_may_others_help(verdict) && verdict != ANSWER_DENIED &&
-            answer->status != HTTP_TOO_MANY);
-}
-
 enum answer_verdict replicas_acquire(struct replicas *replicas,
                                      struct lock *lock, json_t **body)
 {
@@ -342,12 +332,13 @@ enum answer_verdict replicas_acquire(struct replicas *replicas,
             (!read_lock(replicas, lock, &answer) ||
              (replicas->options->limit > 0 && !read_slots(lock, answer.body))))
             verdict = ANSWER_UNAVAILABLE;
-        replicas->may_be_granted |= may_have_got(verdict, &answer);
+        if (verdict == ANSWER_STOPPED || answer_may_others_help(verdict))
+            replicas->may_be_granted |= answer_may_be_done(&answer, false);
         if (verdict == ANSWER_HELD) {
             attempts.failed = attempts.hopeless = 0;
             is_again =
                 may_wait_on(replicas, attempts.give_up_us, &answer, &verdict);
-        } else if (verdict_may_others_help(verdict)) {
+        } else if (answer_may_others_help(verdict)) {
             is_again = may_try_again(replicas, &attempts, &answer, &verdict);
         }
         give_body(&answer, body);
@@ -378,7 +369,7 @@ static enum answer_verdict ask_all(struct replicas *replicas,
         request->timeout_ms =
             give_up_us != 0 ? part_ms(give_up_us, timeout_ms) : timeout_ms;
         enum answer_verdict verdict = ask_one(replicas, question, answer);
-        if (!verdict_may_others_help(verdict) ||
+        if (!answer_may_others_help(verdict) ||
             !may_try_again(replicas, attempts, answer, &verdict))
             return verdict;
         fetch_answer_free(answer);
@@ -512,7 +503,7 @@ enum answer_verdict replicas_renew_hold(struct replicas *replicas,
         } else if (verdict == ANSWER_HELD) {
             verdict = judge_holder(replicas, lock, &answer, &attempts);
         }
-        bool is_again = verdict_may_others_help(verdict) &&
+        bool is_again = answer_may_others_help(verdict) &&
                         may_try_again(replicas, &attempts, &answer, &verdict);
         fetch_answer_free(&answer);
         if (!is_again)
@@ -560,14 +551,13 @@ static bool take_back(struct replicas *replicas, int64_t give_up_us,
     /* the request that was given up may have come later, and taken its place */
     bool is_lost = verdict == ANSWER_LOST && !is_repeated && !*was_lost;
     *was_lost |= is_lost;
-    return !is_lost && !verdict_may_others_help(verdict) && !*is_stopped;
+    return !is_lost && !answer_may_others_help(verdict) && !*is_stopped;
 }
 
-bool replicas_give_back(struct replicas *replicas, int64_t give_up_us)
+static bool has_given_back(struct replicas *replicas)
 {
+    int64_t give_up_us = clock_now_us() + REPLICAS_GIVE_BACK_US;
     bool was_lost = false, is_stopped = false;
-    if (!replicas->may_be_granted)
-        return true;
     /* each replica once, and one of them again */
     for (int i = 0; i <= replicas->options->urls_count; i++) {
         if (take_back(replicas, give_up_us, &was_lost, &is_stopped))
@@ -578,4 +568,16 @@ bool replicas_give_back(struct replicas *replicas, int64_t give_up_us)
             break;
     }
     return false;
+}
+
+void replicas_give_back(struct replicas *replicas)
+{
+    int first = replicas->wake->caught;
+    replicas->wake->caught = 0; /* or it would stop at once */
+    if (replicas->may_be_granted && !has_given_back(replicas))
+        options_complain(replicas->options,
+                         "cancelled, and not released: it may be held until "
+                         "its TTL ends");
+    if (replicas->wake->caught == 0)
+        replicas->wake->caught = first;
 }

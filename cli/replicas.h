@@ -12,7 +12,6 @@
 #include "credentials.h"
 #include "fetch.h"
 #include "options.h"
-#include "verdict.h"
 
 enum {
     REPLICAS_KEY_BYTES = 16, /* at random */
@@ -23,7 +22,7 @@ enum {
 struct replicas {
     struct fetch *fetch;
     const struct options *options; /* the replicas, and what to acquire */
-    const struct wake *wake;
+    struct wake *wake;
     struct credentials *credentials;
     bool outlasts_denials;           /* a denial may pass: it is asked again */
     int current;                     /* the replica to ask first */
@@ -48,7 +47,7 @@ struct lock {
  * memory.
  */
 bool replicas_open(struct replicas *replicas, const struct options *options,
-                   const struct wake *wake, struct credentials *credentials);
+                   struct wake *wake, struct credentials *credentials);
 void replicas_close(struct replicas *replicas);
 
 /*
@@ -61,12 +60,13 @@ enum answer_verdict replicas_acquire(struct replicas *replicas,
                                      struct lock *lock, json_t **body);
 
 /*
- * After ANSWER_STOPPED of an acquire: the lock is not wanted any more. A
+ * After an acquire that a signal stopped: the lock is not wanted any more. A
  * closed connection does not tell the server, as not every proxy passes it on:
- * so it is asked for once more with its key, and released. False: that has
- * failed until give_up_us.
+ * so it is asked for once more with its key, and released, within
+ * REPLICAS_GIVE_BACK_US. Another signal ends that at once.
  */
-bool replicas_give_back(struct replicas *replicas, int64_t give_up_us);
+enum { REPLICAS_GIVE_BACK_US = 2000000 };
+void replicas_give_back(struct replicas *replicas);
 
 /*
  * Extends lock, whose id, token and until_us are known. Asks until give_up_us,

@@ -1,38 +1,28 @@
-#include "run.h"
-
+/*
+ * redlockctl run: a command under a lock.
+ */
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../server/base/clock.h"
 #include "../server/base/process.h"
-#include "cancel.h"
+#include "commands.h"
 #include "complain.h"
-#include "family.h"
 #include "guard.h"
-#include "replicas.h"
-#include "verdict.h"
 
 enum {
-    MARGIN_PARTS = 10, /* SIGKILL comes a tenth of the TTL before its end */
-    MARGIN_MIN_US = 25000,
-    MARGIN_MAX_US = 1000000,
     RELEASE_US = 3000000, /* how long a release may take */
     LIMIT_SIZE = 32,
-    AGAIN_NS = 10000000, /* until the guard is looked at again */
-    KILL_AGAIN_NS = 2000000,
+    AGAIN_NS = 10000000,      /* until the guard is looked at again */
     SHORT_US = 10 * US_PER_S, /* a run in which the command lived for less */
     DELAY_MIN_MS = 1000,
     DELAY_MAX_MS = 30000,
@@ -41,100 +31,25 @@ enum {
 /* From one run to the next: how long it waits, in ms. */
 static const char delay_variable[] = "REDLOCKCTL_AGAIN_MS";
 
-/* Our side of the guard: see guard.h. */
-struct keeper {
-    struct guard_setup setup;
-    pid_t guard;
-    int life_fd;        /* the guard reads the other end */
-    bool was_late;      /* the guard did not act in time: we killed it */
-    bool has_ended;     /* the guard, and with it the command */
-    bool had_children;  /* before: not of the command, never killed */
-    enum guard_end end; /* GUARD_RUNS: the guard was killed */
-    int code;           /* GUARD_EXITED: of the command */
-};
-
 struct run {
     const struct options *options;
     const char *resource; /* joined, for the command */
     struct keeper keeper;
-    struct replicas replicas;
-    struct wake wake;
+    struct replicas *replicas;
+    struct wake *wake; /* by signals, a timer */
     struct lock lock;
+    sigset_t before;          /* signals that were blocked */
     bool is_running;          /* the command; signals are for it */
     bool is_to_end;           /* one of them asks it to end */
     int64_t began_us;         /* when it was started; 0: it was not */
     void (*on_pipe)(int);     /* what SIGPIPE did before */
-    int caught;               /* the signal that ended the wait for the lock */
     enum answer_verdict lost; /* why the command had to end */
     int64_t delay_ms;         /* --again: waited up to so long before it */
     bool is_limited;          /* the service limits how long a lock is held */
     bool is_token_open;       /* a repeat that failed may have changed it */
 };
 
-/* ---- the guard ----------------------------------------------------------- */
-
-/* If the pipe is full, the guard has bytes to read anyway. */
-static void wake_guard(const struct keeper *keeper)
-{
-    ssize_t written = write(keeper->life_fd, "", 1);
-    (void)written;
-}
-
-/*
- * When keeper_look must be called even if nothing happens: by then the guard
- * must have sent SIGKILL.
- */
-static int64_t keeper_look_us(const struct keeper *keeper)
-{
-    return keeper->setup.shared->until_us - keeper->setup.margin_us / 4 * 3;
-}
-
-/*
- * After the guard was killed: the kernel has killed its child, the command, and
- * what the command had started is now our child.
- */
-static void kill_rest(struct keeper *keeper)
-{
-    const struct timespec pause = {0, KILL_AGAIN_NS};
-    pid_t command = keeper->setup.shared->command;
-    bool children = !keeper->had_children;
-    while ((command != 0 && family_has_group(command)) ||
-           (children && family_has_children())) {
-        family_kill(command, children);
-        while (waitpid(children ? -1 : -command, NULL, WNOHANG) > 0)
-            ;
-        (void)nanosleep(&pause, NULL);
-    }
-}
-
-/*
- * Call it after a SIGCHLD. Sets has_ended, end and code if the guard has ended.
- * Kills a guard that does not act in time, and what a killed one has left.
- */
-static void keeper_look(struct keeper *keeper)
-{
-    const struct guard_shared *shared = keeper->setup.shared;
-    if (keeper->has_ended)
-        return;
-    if (shared->until_us != 0 && clock_now_us() >= keeper_look_us(keeper)) {
-        (void)kill(keeper->guard, SIGKILL);
-        keeper->was_late = true;
-    }
-    if (waitpid(keeper->guard, NULL, WNOHANG) != keeper->guard)
-        return;
-    keeper->end = (enum guard_end)shared->end;
-    keeper->code = shared->code;
-    if (keeper->end == GUARD_RUNS)
-        kill_rest(keeper);
-    keeper->has_ended = true;
-    family_give_terminal(shared->command, getpgrp());
-}
-
 /* ---- signals and time ---------------------------------------------------- */
-
-/* Signals that would end redlockctl, or concern the command's terminal. */
-static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
-                                SIGUSR2, SIGALRM, SIGWINCH, SIGCONT};
 
 /* For struct wake. True: there is nothing left to wait for. */
 static bool look_at_events(void *ctx)
@@ -143,7 +58,7 @@ static bool look_at_events(void *ctx)
     struct keeper *keeper = &run->keeper;
     struct signalfd_siginfo info;
     uint64_t expired = 0;
-    while (read(run->wake.fds[0], &info, sizeof info) == sizeof info) {
+    while (read(run->wake->fds[0], &info, sizeof info) == sizeof info) {
         int signal = (int)info.ssi_signo;
         if (run->is_running && signal != SIGCHLD) {
             assert(keeper->guard > 1); /* or it would go to groups */
@@ -153,84 +68,44 @@ static bool look_at_events(void *ctx)
                 signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
         } else if (signal != SIGCHLD && signal != SIGWINCH &&
                    signal != SIGCONT) {
-            run->caught = signal;
+            run->wake->caught = signal;
         }
     }
-    while (read(run->wake.fds[1], &expired, sizeof expired) > 0)
+    while (read(run->wake->fds[1], &expired, sizeof expired) > 0)
         ;
-    keeper_look(keeper);
-    return run->caught != 0 || keeper->has_ended;
+    guard_look(keeper);
+    return run->wake->caught != 0 || keeper->has_ended;
 }
 
 /* For when the guard must be looked at, and again while it lives. */
 static void run_set_timer(const struct run *run)
 {
-    wake_set_timer(run->wake.fds[1], keeper_look_us(&run->keeper), AGAIN_NS);
-}
-
-/* Blocks the signals, to read them from fds[0]. before: for the command. */
-static bool open_wake(struct run *run, sigset_t *before)
-{
-    sigset_t set;
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        cancel_add_obeyed(&set, forwarded[i]);
-    (void)sigaddset(&set, SIGCHLD);
-    (void)sigprocmask(SIG_BLOCK, &set, before);
-    run->wake = (struct wake){
-        .fds = {signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
-                timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
-        .count = 2,
-        .on_ready = look_at_events,
-        .ctx = run,
-    };
-    return run->wake.fds[0] >= 0 && run->wake.fds[1] >= 0;
+    wake_set_timer(run->wake->fds[1], guard_look_us(&run->keeper), AGAIN_NS);
 }
 
 /* ---- beginning ----------------------------------------------------------- */
 
-/*
- * Forks the guard, which waits for the lock. That comes before any library
- * starts threads or opens connections: the guard would keep these open. False:
- * errno says why.
- */
-static bool start_guard(struct run *run, struct credentials *credentials)
+/* False: errno says why. */
+static bool run_start(struct run *run, struct command *command)
 {
-    const struct options *options = run->options;
-    struct keeper *keeper = &run->keeper;
-    struct guard_setup *setup = &keeper->setup;
-    int64_t margin_us = options->ttl_ms * US_PER_MS / MARGIN_PARTS;
-    int life[2];
-    assert(options->grace_ms >= 0 && options->grace_ms <= options->ttl_ms / 2);
+    /* for the command, besides those that end it: about its terminal */
+    static const int more[] = {SIGWINCH, SIGCONT, SIGCHLD, 0};
+    struct wake *wake = run->wake;
     /* our parent may have ignored it: then no child could be waited for */
-    if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || !open_wake(run, &setup->signals))
+    if (signal(SIGCHLD, SIG_DFL) == SIG_ERR ||
+        !wake_open(wake, more, &run->before))
         return false;
-    setup->command = options->command;
-    setup->grace_us = options->grace_ms * US_PER_MS;
-    setup->margin_us =
-        at_most(at_least(margin_us, MARGIN_MIN_US), MARGIN_MAX_US);
-    setup->redlockctl_group = getpgrp();
-    setup->shared = mmap(NULL, sizeof *setup->shared, PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    keeper->had_children = family_has_children();
-    if (setup->shared == MAP_FAILED ||
-        pipe2(life, O_CLOEXEC | O_NONBLOCK) != 0 ||
-        prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+    wake->fds[1] = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    wake->count = 2;
+    wake->on_ready = look_at_events;
+    wake->ctx = run;
+    if (wake->fds[1] < 0 ||
+        !guard_start(&run->keeper, run->options, &run->before))
         return false;
-    setup->life_fd = life[0];
-    keeper->life_fd = life[1];
-    keeper->guard = fork();
-    if (keeper->guard < 0)
-        return false;
-    if (keeper->guard == 0) {
-        (void)close(life[1]); /* or its end would never be read */
-        guard_run(setup);
-        _exit(EXIT_SUCCESS);
-    }
-    (void)close(life[0]);
     run->on_pipe = signal(SIGPIPE, SIG_IGN);
     return run->on_pipe != SIG_ERR &&
-           replicas_open(&run->replicas, options, &run->wake, credentials);
+           replicas_open(run->replicas, run->options, wake,
+                         &command->credentials);
 }
 
 /* ---- while the command runs ---------------------------------------------- */
@@ -254,10 +129,10 @@ static enum answer_verdict renew_hold(struct run *run, int64_t end_us)
     char limit[LIMIT_SIZE];
     run_put_limit(run, limit);
     enum answer_verdict verdict =
-        replicas_renew_hold(&run->replicas, &run->lock, end_us);
+        replicas_renew_hold(run->replicas, &run->lock, end_us);
     run->is_token_open = verdict != ANSWER_DONE;
     if (verdict == ANSWER_DONE && !run->is_limited)
-        verdict_complain(
+        options_complain(
             run->options,
             "the service limits how long a lock is held (--max-hold-ms%s): "
             "acquired anew without a gap, with fencing token %" PRId64
@@ -270,12 +145,12 @@ static enum answer_verdict renew_hold(struct run *run, int64_t end_us)
 
 static void run_extend(struct run *run)
 {
-    struct guard_shared *shared = run->keeper.setup.shared;
-    int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
+    struct guard_shared *shared = run->keeper.shared;
+    int64_t end_us = guard_term_us(&run->keeper, run->lock.until_us);
     enum answer_verdict verdict =
         run->is_token_open
             ? ANSWER_FINAL
-            : replicas_extend(&run->replicas, &run->lock, end_us, NULL);
+            : replicas_extend(run->replicas, &run->lock, end_us, NULL);
     if (verdict == ANSWER_FINAL)
         verdict = renew_hold(run, end_us);
     if (verdict == ANSWER_STOPPED)
@@ -290,7 +165,7 @@ static void run_extend(struct run *run)
     run->lost = verdict;
     if (verdict == ANSWER_LOST) {
         shared->is_lost = true;
-        wake_guard(&run->keeper);
+        guard_wake(&run->keeper);
     }
     /* otherwise the command may run until the guard ends it */
 }
@@ -321,15 +196,14 @@ static enum answer_verdict run_release(struct run *run, bool *is_repeated)
     *is_repeated = false;
     if (run->is_token_open && run->lost != ANSWER_LOST) {
         enum answer_verdict verdict =
-            replicas_renew_hold(&run->replicas, &run->lock, give_up_us);
+            replicas_renew_hold(run->replicas, &run->lock, give_up_us);
         if (verdict == ANSWER_LOST) /* somebody may have had it meanwhile */
-            (void)replicas_release(&run->replicas, run->lock.id,
-                                   run->lock.token, give_up_us, is_repeated,
-                                   NULL);
+            (void)replicas_release(run->replicas, run->lock.id, run->lock.token,
+                                   give_up_us, is_repeated, NULL);
         if (verdict != ANSWER_DONE)
             return verdict;
     }
-    return replicas_release(&run->replicas, run->lock.id, run->lock.token,
+    return replicas_release(run->replicas, run->lock.id, run->lock.token,
                             give_up_us, is_repeated, NULL);
 }
 
@@ -339,32 +213,32 @@ static void report_loss(const struct run *run, const char *reason,
     char limit[LIMIT_SIZE];
     run_put_limit(run, limit);
     if (run->is_token_open)
-        verdict_complain(
+        options_complain(
             run->options,
             "%s: the service limits how long a lock is held "
             "(--max-hold-ms%s), and it could not be acquired anew: %s; start "
             "redlockd with a greater --max-hold-ms, or without",
             reason, limit, why);
     else if (run->lost == ANSWER_DONE)
-        verdict_complain(run->options, "%s", reason);
+        options_complain(run->options, "%s", reason);
     else
-        verdict_complain(run->options, "%s: %s", reason, why);
+        options_complain(run->options, "%s: %s", reason, why);
 }
 
 /* Returns the exit status. */
 static int release_and_report(struct run *run)
 {
     char why[ANSWER_DETAIL_SIZE]; /* of the loss, not of the release */
-    memcpy(why, run->replicas.detail, sizeof why);
+    memcpy(why, run->replicas->detail, sizeof why);
     /* only the release is left: further signals are ignored */
     run->is_running = false;
-    run->caught = 0;
-    run->wake.count = 0;
+    run->wake->caught = 0;
+    run->wake->count = 0;
     bool is_repeated = false;
     enum answer_verdict verdict = run_release(run, &is_repeated);
-    if (verdict_may_others_help(verdict))
-        verdict_complain(run->options, "not released, it ends with its TTL: %s",
-                         run->replicas.detail);
+    if (answer_may_others_help(verdict))
+        options_complain(run->options, "not released, it ends with its TTL: %s",
+                         run->replicas->detail);
     /* or the lock had ended before the command did */
     bool was_held = verdict != ANSWER_LOST || is_repeated;
     const char *reason = reason_of(run, was_held);
@@ -377,7 +251,7 @@ static int release_and_report(struct run *run)
 /* Starts the command under the lock; returns the exit status at its end. */
 static int run_locked(struct run *run)
 {
-    struct guard_shared *shared = run->keeper.setup.shared;
+    struct guard_shared *shared = run->keeper.shared;
     const struct lock *lock = &run->lock;
     size_t len = strlen(lock->token);
     /* or the guard may read these while they are written */
@@ -390,20 +264,20 @@ static int run_locked(struct run *run)
         memcpy(shared->slots, lock->slots, sizeof shared->slots);
     shared->fencing_token = lock->fencing_token;
     shared->until_us = lock->until_us;
-    wake_guard(&run->keeper);
+    guard_wake(&run->keeper);
     run->is_running = true;
     run->began_us = clock_now_us();
     /* a token or a certificate may be about to be replaced */
-    run->replicas.outlasts_denials = true;
+    run->replicas->outlasts_denials = true;
     run_set_timer(run);
     while (!run->keeper.has_ended) {
         int64_t now_us = clock_now_us(), until_us = INT64_MAX;
-        int64_t end_us = guard_term_us(&run->keeper.setup, lock->until_us);
+        int64_t end_us = guard_term_us(&run->keeper, lock->until_us);
         /* sooner than the service suggests if SIGTERM would come before that */
         if (run->lost == ANSWER_DONE)
             until_us = at_most(lock->renew_us,
                                now_us + at_least(end_us - now_us, 0) / 2);
-        if (wake_wait(&run->wake, until_us) && run->lost == ANSWER_DONE)
+        if (wake_wait(run->wake, until_us) && run->lost == ANSWER_DONE)
             run_extend(run);
     }
     return release_and_report(run);
@@ -460,10 +334,10 @@ static int start_next(const struct run *run,
         at_most(at_least(2 * run->delay_ms, DELAY_MIN_MS), DELAY_MAX_MS);
     (void)signal(SIGPIPE, run->on_pipe);
     /* one that came meanwhile ends redlockctl here */
-    (void)sigprocmask(SIG_SETMASK, &run->keeper.setup.signals, NULL);
+    (void)sigprocmask(SIG_SETMASK, &run->before, NULL);
     if (credentials_put_back(credentials)) {
         char text[24];
-        verdict_complain(run->options, "starting again%s",
+        options_complain(run->options, "starting again%s",
                          was_short ? " in a moment" : "");
         (void)snprintf(text, sizeof text, "%lld",
                        was_short ? (long long)next_ms : 0);
@@ -477,27 +351,30 @@ static int start_next(const struct run *run,
     return EXIT_OS_ERROR;
 }
 
-int run_command(const struct options *options, const char *joined,
-                struct credentials *credentials)
+int command_run(struct command *command)
 {
-    struct run run = {.options = options, .resource = joined};
+    const struct options *options = command->options;
+    struct run run = {.options = options,
+                      .resource = command->joined,
+                      .replicas = &command->replicas,
+                      .wake = &command->wake};
     if (options->is_again)
         wait_to_begin(&run);
-    if (!start_guard(&run, credentials)) {
+    if (!run_start(&run, command)) {
         complain("%s", strerror(errno));
         return EXIT_OS_ERROR;
     }
     int status = 0;
     enum answer_verdict verdict =
-        replicas_acquire(&run.replicas, &run.lock, NULL);
+        replicas_acquire(run.replicas, &run.lock, NULL);
     if (verdict == ANSWER_DONE)
         status = run_locked(&run);
     else
-        status = verdict_end_acquire(options, verdict, run.replicas.detail);
+        status = answer_end_acquire(options, verdict, run.replicas->detail);
     if (verdict == ANSWER_STOPPED)
-        cancel_give_back(&run.replicas, &run.caught);
-    replicas_close(&run.replicas);
+        replicas_give_back(run.replicas);
+    replicas_close(run.replicas);
     if (is_next_due(&run, status))
-        return start_next(&run, credentials);
-    return run.caught ? cancel_die(run.caught) : status;
+        return start_next(&run, &command->credentials);
+    return run.wake->caught ? wake_die(run.wake->caught) : status;
 }

@@ -14,9 +14,9 @@ ROOT = Path(__file__).resolve().parents[1]
 MAP = ROOT / "docs/map.md"
 FOLDERS = ("server", "api", "cli")
 # how the comment at the top of a file begins and goes on; a module in C is known
-# by its header
+# by its header, which may say before that why it has only one includer
 COMMENTS = {
-    ".h": (r"/\*\n", r"^ \* ?"), ".c": (r"/\*\n", r"^ \* ?"),
+    ".h": (r"(?:/\*.*\*/\n)?/\*\n", r"^ \* ?"), ".c": (r"/\*\n", r"^ \* ?"),
     ".lua": (r"", r"^-- ?"), ".js": (r"", r"^// ?"), ".mjs": (r"", r"^// ?"),
     ".go": (r"", r"^// ?"), ".py": (r'(?:#!.*\n)?"""', r"^"),
 }

@@ -39,7 +39,7 @@ CTL = [
         "cli/answer.c", "    return answer->status >= 400;\n",
         "    return answer->status >= 600;\n")], tests="foreign"),
     Defect("other replicas not asked", "ctl", "another_replica_is_asked", [Edit(
-        "cli/verdict.h",
+        "cli/answer.h",
         "           verdict == ANSWER_STARVED || verdict == ANSWER_FOREIGN;\n",
         "           verdict == ANSWER_STARVED;\n")], tests="foreign"),
     Defect("end of the hold is the end", "ctl", "a_repeat_that_fails_is_made_again",
@@ -84,8 +84,7 @@ CTL = [
         "    return !is_strict && answer->status != HTTP_NO_SERVICE;\n",
         "    return !is_strict;\n")], tests="foreign"),
     Defect("ignored signal ends a run", "ctl", "what_is_ignored_does_not_end_it", [
-        Edit("cli/run.c", "        cancel_add_obeyed(&set, forwarded[i]);\n",
-             "        (void)sigaddset(&set, forwarded[i]);\n")], tests="cancel"),
+        Edit("cli/wake.c", "        if (action.sa_handler != SIG_IGN)\n", "")], tests="cancel"),
     Defect("untold lock is kept", "ctl", "what_could_not_be_printed_is_released", [
         Edit("cli/commands.c",
              "(fflush(stdout) != 0 || commands_are_cut()))\n",
