@@ -365,6 +365,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	@tests/lint/format.sh $(CLANG_FORMAT) $(C_FILES)
 	python3 tests/lint/sources.py
 	tests/lint/layers.py $(OUT)
+	tests/lint/modules.py
 	scripts/map.py --check
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/proxies/check_deploy.py --check
