@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Measures redlockd. A scene is a module of this folder.
+"""Measures redlockd. A scene is a row of the table in sides.py, or a module of this
+folder.
 
   bench.py SCENE [--markdown] [--again]    redlockd beside something else, in
                                            turns
@@ -21,6 +22,7 @@ import argparse
 import importlib
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 sys.dont_write_bytecode = True
@@ -68,7 +70,8 @@ def main() -> None:
     for option in "--markdown", "--again", "--short":
         parser.add_argument(option, action="store_true")
     asked = parser.parse_intermixed_args()
-    scene = importlib.import_module(asked.scene)
+    scene = importlib.import_module(asked.scene) if find_spec(asked.scene) else \
+        importlib.import_module("sides").SCENES[asked.scene]()
     is_good = check(scene.SCENES, asked) if hasattr(scene, "SCENES") else \
         compare(asked.scene, scene, asked)
     sys.exit(not is_good)

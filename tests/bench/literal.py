@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from contextlib import nullcontext
 
-from measure import (Path, Run, Runs, TOOLS, around, cpu_per_cycle, in_pairs,
+from measure import (Path, Run, Runs, TOOLS, around, cpu_per_cycle, in_turns,
                      load, setting, numbers, output, pairs, pids, plot_cycles,
                      server_pids, show, verdict, words)
 from stack import metric, started
@@ -36,11 +36,13 @@ def beside(persistence: str, clients: int):
             side: [f"{TOOLS}/baseline", what, SECONDS, *memory.addresses]
             for side, what in (("baseline", clients), ("trips", "trips"))}
 
-        def run(_: object, what: str) -> Run:
-            nodes = (stack if what == "redlockd" else memory).nodes
-            return {"persistence": persistence, "clients": clients, **around(
-                commands[what], server=server_pids(stack), nodes=pids(nodes))}
-        yield from in_pairs(5, [f"AOF {persistence}"], sides, run)
+        for pair in pairs(5):
+            for what in in_turns(sides, pair):
+                nodes = (stack if what == "redlockd" else memory).nodes
+                yield {"pair": pair, "what": what, "persistence": persistence,
+                       "clients": clients, **around(
+                           commands[what], server=server_pids(stack),
+                           nodes=pids(nodes))}
 
 
 def with_nodes_stopped():

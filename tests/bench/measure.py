@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +43,6 @@ def in_turns(order: list, pair: int) -> list:
 
 def pairs(count: int) -> range:
     return range(1, int(setting("PAIRS", count)) + 1)
-
-
-def in_pairs(count: int, cases: list, sides: list,
-             run: Callable[[Any, Any], Run]) -> Iterator[Run]:
-    """Each side of each case, so many times."""
-    for pair in pairs(count):
-        for case in cases:
-            for what in in_turns(sides, pair):
-                yield {"pair": pair, "case": case, "what": what,
-                       **run(case, what)}
 
 
 def values(printed: str) -> Run:
