@@ -118,14 +118,14 @@ static bool is_good(long status)
 /* ---- what it means ------------------------------------------------------- */
 
 /* Of something else. */
-static enum answer_verdict verdict_of_other(long status)
+static enum answer verdict_of_other(long status)
 {
     bool is_busy = status == HTTP_TOO_MANY || status == 408 || status == 425;
     bool is_broken = status >= 500 && status != 501 && status != 505;
     return is_busy || is_broken ? ANSWER_UNAVAILABLE : ANSWER_FOREIGN;
 }
 
-static enum answer_verdict verdict_of_problem(long status, const char *code)
+static enum answer verdict_of_problem(long status, const char *code)
 {
     if (status == HTTP_TOO_MANY || status >= 500)
         return ANSWER_UNAVAILABLE;
@@ -138,8 +138,8 @@ static enum answer_verdict verdict_of_problem(long status, const char *code)
     return ANSWER_REFUSED;
 }
 
-enum answer_verdict answer_judge(const struct fetch_answer *answer,
-                                 const struct question *question)
+enum answer answer_judge(const struct fetch_answer *answer,
+                         const struct question *question)
 {
     if (answer->is_stopped)
         return ANSWER_STOPPED;
@@ -288,7 +288,7 @@ void answer_explain(const struct fetch_answer *answer,
 
 /* ---- the exit status ----------------------------------------------------- */
 
-int answer_status(const struct options *options, enum answer_verdict verdict)
+int answer_status(const struct options *options, enum answer verdict)
 {
     switch (verdict) {
     case ANSWER_DONE:
@@ -314,8 +314,8 @@ int answer_status(const struct options *options, enum answer_verdict verdict)
     return EXIT_OS_ERROR;
 }
 
-int answer_end_acquire(const struct options *options,
-                       enum answer_verdict verdict, const char *detail)
+int answer_end_acquire(const struct options *options, enum answer verdict,
+                       const char *detail)
 {
     bool has_waited = verdict == ANSWER_HELD || verdict == ANSWER_UNAVAILABLE ||
                       verdict == ANSWER_STARVED;

@@ -11,7 +11,7 @@
 enum { ANSWER_DETAIL_SIZE = 1024 };
 
 /* What an answer means for a call. */
-enum answer_verdict {
+enum answer {
     ANSWER_DONE,
     ANSWER_HELD,        /* acquire: held by somebody else */
     ANSWER_LOST,        /* 404, or 409 not_owner */
@@ -42,20 +42,20 @@ struct question {
 };
 
 /* Whether this replica could do nothing: another one, or a later try, may. */
-static inline bool answer_may_others_help(enum answer_verdict verdict)
+static inline bool answer_may_others_help(enum answer verdict)
 {
     return verdict == ANSWER_UNAVAILABLE || verdict == ANSWER_DENIED ||
            verdict == ANSWER_STARVED || verdict == ANSWER_FOREIGN;
 }
 
 /* Whether a look was answered: the lock is held, or free. */
-static inline bool answer_is_look(enum answer_verdict verdict)
+static inline bool answer_is_look(enum answer verdict)
 {
     return verdict == ANSWER_DONE || verdict == ANSWER_LOST;
 }
 
-enum answer_verdict answer_judge(const struct fetch_answer *answer,
-                                 const struct question *question);
+enum answer answer_judge(const struct fetch_answer *answer,
+                         const struct question *question);
 
 /*
  * Whether what answered instead of a redlockd may be a gateway whose way to it
@@ -80,13 +80,13 @@ void answer_explain(const struct fetch_answer *answer,
                     bool is_shared, char detail[ANSWER_DETAIL_SIZE]);
 
 /* The exit status after a call. */
-int answer_status(const struct options *options, enum answer_verdict verdict);
+int answer_status(const struct options *options, enum answer verdict);
 
 /*
  * Says why an acquire has failed, unless it was stopped; returns the exit
  * status.
  */
-int answer_end_acquire(const struct options *options,
-                       enum answer_verdict verdict, const char *detail);
+int answer_end_acquire(const struct options *options, enum answer verdict,
+                       const char *detail);
 
 #endif

@@ -131,7 +131,7 @@ static void print_lock(const struct command *command, const struct lock *lock)
  * After a call: prints its answer, as print does or as it is, or complains;
  * frees it, and returns the exit status. print: NULL: nothing.
  */
-static int end_call(const struct command *command, enum answer_verdict verdict,
+static int end_call(const struct command *command, enum answer verdict,
                     json_t *answer, void (*print)(const json_t *answer))
 {
     const struct options *options = command->options;
@@ -146,10 +146,9 @@ static int end_call(const struct command *command, enum answer_verdict verdict,
 }
 
 /* About the command's lock or pool, or all. */
-static enum answer_verdict commands_ask(struct command *command,
-                                        const char *method, const char *path,
-                                        enum question_kind kind,
-                                        json_t **answer)
+static enum answer commands_ask(struct command *command, const char *method,
+                                const char *path, enum question_kind kind,
+                                json_t **answer)
 {
     bool has_id = kind != QUESTION_PAGE && kind != QUESTION_NODES;
     struct question question = {.request = {.method = method, .path = path},
@@ -166,7 +165,7 @@ static int give_back_untold(struct command *command, const struct lock *lock)
 {
     bool is_repeated;
     int error = errno;
-    enum answer_verdict verdict = replicas_release(
+    enum answer verdict = replicas_release(
         &command->replicas, lock->id, lock->token,
         clock_now_us() + REPLICAS_GIVE_BACK_US, &is_repeated, NULL);
     if (verdict != ANSWER_DONE && verdict != ANSWER_LOST)
@@ -183,8 +182,7 @@ int command_acquire(struct command *command)
     struct lock lock = {.until_us = 0};
     json_t *answer = NULL;
     (void)signal(SIGPIPE, SIG_IGN); /* or it could not give the lock back */
-    enum answer_verdict verdict =
-        replicas_acquire(&command->replicas, &lock, &answer);
+    enum answer verdict = replicas_acquire(&command->replicas, &lock, &answer);
     if (wake_look(&command->wake)) {
         command->replicas.may_be_granted |= verdict == ANSWER_DONE;
         json_decref(answer);
@@ -210,8 +208,8 @@ int command_extend(struct command *command)
     json_t *answer = NULL;
     memcpy(lock.id, command->id, sizeof lock.id);
     (void)snprintf(lock.token, sizeof lock.token, "%s", options->token);
-    enum answer_verdict verdict = replicas_extend(
-        &command->replicas, &lock, clock_now_us() + TRY_US, &answer);
+    enum answer verdict = replicas_extend(&command->replicas, &lock,
+                                          clock_now_us() + TRY_US, &answer);
     if (verdict != ANSWER_DONE)
         options_complain(options, "%s", command->replicas.detail);
     else if (options->is_json)
@@ -237,7 +235,7 @@ int command_release(struct command *command)
     if (options->force != OPTIONS_ALL)
         (void)snprintf(whom, sizeof whom, "%" PRId64, options->force);
     (void)snprintf(path, sizeof path, "/locks/%s?force=%s", command->id, whom);
-    enum answer_verdict verdict =
+    enum answer verdict =
         options->force != 0
             ? commands_ask(command, "DELETE", path, QUESTION_RELEASE, &answer)
             : replicas_release(replicas, command->id, options->token,
@@ -255,9 +253,8 @@ int command_release(struct command *command)
  * comes at once. ANSWER_DONE: it is held; ANSWER_LOST: it is free; else it
  * has complained.
  */
-static enum answer_verdict look_at(struct command *command,
-                                   const char *resource, const char *after,
-                                   int64_t wait_ms, json_t **answer)
+static enum answer look_at(struct command *command, const char *resource,
+                           const char *after, int64_t wait_ms, json_t **answer)
 {
     char path[ID_MAX + 128], id[ID_MAX + 1];
     size_t len = id_encode(id, span_of(resource));
@@ -271,7 +268,7 @@ static enum answer_verdict look_at(struct command *command,
     struct question question = {.request = {.method = "GET", .path = path},
                                 .kind = QUESTION_LOCK,
                                 .id = id};
-    enum answer_verdict verdict =
+    enum answer verdict =
         replicas_ask(&command->replicas, &question, wait_ms, answer);
     if (!answer_is_look(verdict))
         options_complain(command->options, "%s", command->replicas.detail);
@@ -306,7 +303,7 @@ static int show_pool(struct command *command)
     char path[ID_MAX + 32];
     (void)snprintf(path, sizeof path, "/pools/%s?limit=%" PRId64, command->id,
                    options->limit);
-    enum answer_verdict verdict =
+    enum answer verdict =
         commands_ask(command, "GET", path, QUESTION_POOL, &answer);
     bool has_slots = json_array_size(json_object_get(answer, "slots")) > 0;
     int status = end_call(command, verdict, answer, print_pool);
@@ -322,8 +319,7 @@ int command_show(struct command *command)
     for (int i = 0; i < options->resources_count; i++) {
         json_t *answer = NULL;
         const char *resource = options->resources[i];
-        enum answer_verdict verdict =
-            look_at(command, resource, "", 0, &answer);
+        enum answer verdict = look_at(command, resource, "", 0, &answer);
         bool is_known = answer_is_look(verdict);
         if (is_known && options->is_json)
             print_json(answer);
@@ -360,12 +356,12 @@ static char *format_page(const char *prefix, const char *cursor)
  * Asks for the page behind the cursor, which is of the page before: that is
  * freed. A cache that leaves out the query would repeat one page for ever.
  */
-static enum answer_verdict ask_page(struct command *command, const char *path,
-                                    json_t **page)
+static enum answer ask_page(struct command *command, const char *path,
+                            json_t **page)
 {
     json_t *before = *page;
     *page = NULL;
-    enum answer_verdict verdict =
+    enum answer verdict =
         commands_ask(command, "GET", path, QUESTION_PAGE, page);
     const char *cursor = fetch_text(before, "next_cursor");
     if (verdict == ANSWER_DONE && *cursor != '\0' &&
@@ -406,7 +402,7 @@ int command_list(struct command *command)
     const struct options *options = command->options;
     const char *prefix = options->prefix != NULL ? options->prefix : "";
     json_t *page = NULL, *seen = json_object();
-    enum answer_verdict verdict = ANSWER_DONE;
+    enum answer verdict = ANSWER_DONE;
     const char *cursor = "";
     do {
         char *path = format_page(prefix, cursor);
@@ -458,7 +454,7 @@ static void commands_print_nodes(const json_t *answer)
 int command_nodes(struct command *command)
 {
     json_t *answer = NULL;
-    enum answer_verdict verdict =
+    enum answer verdict =
         commands_ask(command, "GET", "/nodes", QUESTION_NODES, &answer);
     bool has_quorum =
         fetch_number(answer, "voting") >= fetch_number(answer, "quorum");
@@ -520,10 +516,10 @@ static void print_change(const struct options *options, const char *resource,
 }
 
 /* Prints each change from last on, which it frees. */
-static enum answer_verdict watch_lock(struct command *command,
-                                      const char *resource, json_t *last)
+static enum answer watch_lock(struct command *command, const char *resource,
+                              json_t *last)
 {
-    enum answer_verdict verdict = ANSWER_DONE;
+    enum answer verdict = ANSWER_DONE;
     int foreign = 0; /* looks in turn */
     while (!commands_are_cut()) {
         json_t *answer = NULL;
@@ -561,7 +557,7 @@ static enum answer_verdict watch_lock(struct command *command,
  * and not one is known.
  */
 static bool look_at_all(struct command *command, json_t *last[NAMES_MAX],
-                        enum answer_verdict *verdict)
+                        enum answer *verdict)
 {
     const struct options *options = command->options;
     for (int i = 0; i < options->resources_count; i++) {
@@ -587,7 +583,7 @@ static pid_t fork_watch(struct command *command, int n, json_t *last)
     if (getppid() != parent)
         _exit(EXIT_OS_ERROR);
     const char *resource = command->options->resources[n];
-    enum answer_verdict verdict = watch_lock(command, resource, last);
+    enum answer verdict = watch_lock(command, resource, last);
     int status = answer_status(command->options, verdict);
     _exit(commands_are_cut() ? EXIT_OS_ERROR : status);
 }
@@ -630,7 +626,7 @@ static int watch_all(struct command *command, json_t *last[NAMES_MAX])
 int command_watch(struct command *command)
 {
     json_t *last[NAMES_MAX] = {NULL};
-    enum answer_verdict verdict = ANSWER_DONE;
+    enum answer verdict = ANSWER_DONE;
     int status;
     if (!look_at_all(command, last, &verdict)) {
         status = answer_status(command->options, verdict);

@@ -138,13 +138,13 @@ static _Noreturn void execute(const struct keeper *keeper, pid_t guard)
         _exit(EXIT_CANNOT_RUN); /* the guard was killed just now */
     give_terminal(keeper->group, getpid());
     (void)snprintf(number, sizeof number, "%" PRId64,
-                   keeper->shared->fencing_token);
+                   keeper->shared->lock.fencing_token);
     if (setenv("REDLOCKD_RESOURCE", keeper->shared->resource, 1) == 0 &&
-        (keeper->shared->slots[0] == '\0'
+        (keeper->shared->lock.slots[0] == '\0'
              ? unsetenv("REDLOCKD_SLOT") == 0 /* of a command around this one */
-             : setenv("REDLOCKD_SLOT", keeper->shared->slots, 1) == 0) &&
+             : setenv("REDLOCKD_SLOT", keeper->shared->lock.slots, 1) == 0) &&
         setenv("REDLOCKD_FENCING_TOKEN", number, 1) == 0 &&
-        setenv("REDLOCKD_TOKEN", keeper->shared->token, 1) == 0) {
+        setenv("REDLOCKD_TOKEN", keeper->shared->lock.token, 1) == 0) {
         (void)sigprocmask(SIG_SETMASK, &keeper->signals, NULL);
         (void)execvp(keeper->command[0], keeper->command);
     }
@@ -322,7 +322,7 @@ static void guard_run(const struct keeper *keeper)
         ;
     if (read(life.fd, &byte, 1) != 1)
         return; /* redlockctl has ended without a lock */
-    assert(guard.shared->until_us != 0 && *guard.shared->token);
+    assert(guard.shared->until_us != 0 && *guard.shared->lock.token);
     guard.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     guard.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     guard.command = -1;

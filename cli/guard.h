@@ -26,9 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "../server/base/types.h"
-#include "../server/lock/lock.h"
-#include "options.h"
+#include "replicas.h"
 
 /* Why the command has ended. */
 enum guard_end {
@@ -44,10 +42,8 @@ struct guard_shared {
     /* redlockctl writes */
     _Atomic int64_t until_us; /* of clock_now_us(): the lock is ours */
     atomic_bool is_lost;
-    int64_t fencing_token; /* this and the next before the command starts */
-    char token[TOKEN_MAX + 1];
-    char slots[NAMES_MAX * sizeof "999"]; /* "": it is no permit */
-    char resource[NAMES_LEN_MAX + 1];
+    struct lock lock;                 /* as it was when the command started, */
+    char resource[NAMES_LEN_MAX + 1]; /* and its names */
     /* the guard writes */
     _Atomic pid_t command; /* and its process group; 0: none yet */
     atomic_int end;        /* enum guard_end */

@@ -49,9 +49,8 @@ void replicas_close(struct replicas *replicas)
  * Asks the current replica; after a 401 again, if the file has a new token. If
  * it cannot help, the next one is current.
  */
-static enum answer_verdict ask_one(struct replicas *replicas,
-                                   struct question *question,
-                                   struct fetch_answer *answer)
+static enum answer ask_one(struct replicas *replicas, struct question *question,
+                           struct fetch_answer *answer)
 {
     const struct options *options = replicas->options;
     struct fetch_request *request = &question->request;
@@ -64,7 +63,7 @@ static enum answer_verdict ask_one(struct replicas *replicas,
         fetch_answer_free(answer);
         fetch_call(replicas->fetch, request, answer);
     }
-    enum answer_verdict verdict = answer_judge(answer, question);
+    enum answer verdict = answer_judge(answer, question);
     if (verdict != ANSWER_DONE && verdict != ANSWER_STOPPED)
         answer_explain(answer, question,
                        credentials_advice(replicas->credentials),
@@ -103,8 +102,7 @@ struct attempts {
 
 /* How many replicas in turn are of no use, for good or for a while. */
 static void note_hopes(struct attempts *attempts,
-                       const struct fetch_answer *answer,
-                       enum answer_verdict verdict)
+                       const struct fetch_answer *answer, enum answer verdict)
 {
     bool is_foreign = verdict == ANSWER_FOREIGN;
     if (verdict != ANSWER_DENIED && !is_foreign) {
@@ -126,7 +124,7 @@ static void note_hopes(struct attempts *attempts,
 static bool may_try_again(const struct replicas *replicas,
                           struct attempts *attempts,
                           const struct fetch_answer *answer,
-                          enum answer_verdict *verdict)
+                          enum answer *verdict)
 {
     if (attempts->failed++ == 0 && !attempts->is_holders)
         attempts->tell_us = clock_now_us() + TELL_US;
@@ -250,10 +248,9 @@ static bool read_lock(struct replicas *replicas, struct lock *lock,
     return true;
 }
 
-static enum answer_verdict acquire_once(struct replicas *replicas,
-                                        int64_t ttl_ms, int64_t wait_ms,
-                                        int64_t timeout_ms,
-                                        struct fetch_answer *answer)
+static enum answer acquire_once(struct replicas *replicas, int64_t ttl_ms,
+                                int64_t wait_ms, int64_t timeout_ms,
+                                struct fetch_answer *answer)
 {
     char *wish = format_wish(replicas->options, ttl_ms, wait_ms);
     struct question question = {
@@ -270,11 +267,11 @@ static enum answer_verdict acquire_once(struct replicas *replicas,
                        is_starved
                            ? "out of memory"
                            : "the resource or the owner is not valid UTF-8");
-        *answer = (struct fetch_answer){.status = 0};
+        *answer = (struct fetch_answer){.is_unsent = true};
         free(wish);
         return is_starved ? ANSWER_STARVED : ANSWER_REFUSED;
     }
-    enum answer_verdict verdict = ask_one(replicas, &question, answer);
+    enum answer verdict = ask_one(replicas, &question, answer);
     free(wish);
     return verdict;
 }
@@ -284,8 +281,7 @@ static enum answer_verdict acquire_once(struct replicas *replicas,
  * it has said when to try again.
  */
 static bool may_wait_on(const struct replicas *replicas, int64_t give_up_us,
-                        const struct fetch_answer *answer,
-                        enum answer_verdict *verdict)
+                        const struct fetch_answer *answer, enum answer *verdict)
 {
     int64_t now_us = clock_now_us();
     int64_t again_us = now_us;
@@ -309,12 +305,12 @@ static void draw_key(struct replicas *replicas)
         (void)snprintf(header + len + 2 * i, 3, "%02x", key[i]);
 }
 
-enum answer_verdict replicas_acquire(struct replicas *replicas,
-                                     struct lock *lock, json_t **body)
+enum answer replicas_acquire(struct replicas *replicas, struct lock *lock,
+                             json_t **body)
 {
     int64_t wait_all_ms = replicas->options->wait_ms;
     struct attempts attempts = {.give_up_us = INT64_MAX};
-    enum answer_verdict verdict = ANSWER_UNAVAILABLE;
+    enum answer verdict = ANSWER_UNAVAILABLE;
     struct fetch_answer answer;
     bool is_again = true;
     if (wait_all_ms != OPTIONS_UNSET)
@@ -357,18 +353,17 @@ static int64_t part_ms(int64_t give_up_us, int64_t most_ms)
 }
 
 /* A call by the holder, to one replica after the other. */
-static enum answer_verdict ask_all(struct replicas *replicas,
-                                   struct question *question,
-                                   int64_t give_up_us, int64_t timeout_ms,
-                                   struct attempts *attempts,
-                                   struct fetch_answer *answer)
+static enum answer ask_all(struct replicas *replicas, struct question *question,
+                           int64_t give_up_us, int64_t timeout_ms,
+                           struct attempts *attempts,
+                           struct fetch_answer *answer)
 {
     struct fetch_request *request = &question->request;
     *attempts = (struct attempts){.is_holders = true, .give_up_us = give_up_us};
     for (;;) {
         request->timeout_ms =
             give_up_us != 0 ? part_ms(give_up_us, timeout_ms) : timeout_ms;
-        enum answer_verdict verdict = ask_one(replicas, question, answer);
+        enum answer verdict = ask_one(replicas, question, answer);
         if (!answer_may_others_help(verdict) ||
             !may_try_again(replicas, attempts, answer, &verdict))
             return verdict;
@@ -376,9 +371,8 @@ static enum answer_verdict ask_all(struct replicas *replicas,
     }
 }
 
-enum answer_verdict replicas_extend(struct replicas *replicas,
-                                    struct lock *lock, int64_t give_up_us,
-                                    json_t **body)
+enum answer replicas_extend(struct replicas *replicas, struct lock *lock,
+                            int64_t give_up_us, json_t **body)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32], wish[64];
     struct question question = {.request = {.method = "PUT",
@@ -394,7 +388,7 @@ enum answer_verdict replicas_extend(struct replicas *replicas,
     (void)snprintf(wish, sizeof wish, "{\"ttl_ms\":%" PRId64 "%s}",
                    replicas->options->ttl_ms,
                    replicas->options->is_shared ? ",\"mode\":\"shared\"" : "");
-    enum answer_verdict verdict =
+    enum answer verdict =
         ask_all(replicas, &question, give_up_us, EXTEND_MS, &attempts, &answer);
     if (verdict == ANSWER_DONE && !read_lock(replicas, lock, &answer))
         verdict = ANSWER_UNAVAILABLE;
@@ -402,9 +396,9 @@ enum answer_verdict replicas_extend(struct replicas *replicas,
     return verdict;
 }
 
-enum answer_verdict replicas_release(struct replicas *replicas, const char *id,
-                                     const char *token, int64_t give_up_us,
-                                     bool *is_repeated, json_t **body)
+enum answer replicas_release(struct replicas *replicas, const char *id,
+                             const char *token, int64_t give_up_us,
+                             bool *is_repeated, json_t **body)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32];
     struct question question = {
@@ -415,20 +409,19 @@ enum answer_verdict replicas_release(struct replicas *replicas, const char *id,
     struct fetch_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s", id);
     (void)snprintf(header, sizeof header, "X-Lock-Token: %s", token);
-    enum answer_verdict verdict =
+    enum answer verdict =
         ask_all(replicas, &question, give_up_us, EXTEND_MS, &attempts, &answer);
     *is_repeated = attempts.may_have_done;
     give_body(&answer, body);
     return verdict;
 }
 
-enum answer_verdict replicas_ask(struct replicas *replicas,
-                                 struct question *question, int64_t wait_ms,
-                                 json_t **body)
+enum answer replicas_ask(struct replicas *replicas, struct question *question,
+                         int64_t wait_ms, json_t **body)
 {
     struct attempts attempts;
     struct fetch_answer answer;
-    enum answer_verdict verdict =
+    enum answer verdict =
         ask_all(replicas, question, 0, ANSWER_MS + wait_ms, &attempts, &answer);
     give_body(&answer, body);
     return verdict;
@@ -438,10 +431,10 @@ enum answer_verdict replicas_ask(struct replicas *replicas,
  */
 
 /* What the answer to a repeat means for the holder. */
-static enum answer_verdict judge_repeat(struct replicas *replicas,
-                                        const struct lock *lock,
-                                        const struct fetch_answer *answer,
-                                        struct lock *fresh)
+static enum answer judge_repeat(struct replicas *replicas,
+                                const struct lock *lock,
+                                const struct fetch_answer *answer,
+                                struct lock *fresh)
 {
     const char *why = NULL;
     if (!read_lock(replicas, fresh, answer))
@@ -470,10 +463,10 @@ static bool is_of_other(const struct fetch_answer *answer,
 }
 
 /* What a 409 to a repeat means for the holder. */
-static enum answer_verdict judge_holder(struct replicas *replicas,
-                                        const struct lock *lock,
-                                        const struct fetch_answer *answer,
-                                        const struct attempts *attempts)
+static enum answer judge_holder(struct replicas *replicas,
+                                const struct lock *lock,
+                                const struct fetch_answer *answer,
+                                const struct attempts *attempts)
 {
     size_t len = strlen(replicas->detail);
     /* or clocks differ, or the access token's name was replaced: the service
@@ -486,14 +479,14 @@ static enum answer_verdict judge_holder(struct replicas *replicas,
                                                : ANSWER_UNAVAILABLE;
 }
 
-enum answer_verdict replicas_renew_hold(struct replicas *replicas,
-                                        struct lock *lock, int64_t give_up_us)
+enum answer replicas_renew_hold(struct replicas *replicas, struct lock *lock,
+                                int64_t give_up_us)
 {
     struct attempts attempts = {.is_holders = true, .give_up_us = give_up_us};
     for (;;) {
         struct lock fresh = *lock;
         struct fetch_answer answer;
-        enum answer_verdict verdict =
+        enum answer verdict =
             acquire_once(replicas, replicas->options->ttl_ms, 0,
                          part_ms(give_up_us, EXTEND_MS), &answer);
         if (verdict == ANSWER_DONE) {
@@ -518,7 +511,7 @@ enum answer_verdict replicas_renew_hold(struct replicas *replicas,
  * that was given up, on the replica that it reaches. True: the lock is ours.
  */
 static bool ask_for_it(struct replicas *replicas, int64_t give_up_us,
-                       struct lock *lock, enum answer_verdict *verdict)
+                       struct lock *lock, enum answer *verdict)
 {
     bool is_ours = false;
     *verdict = ANSWER_HELD;
@@ -539,7 +532,7 @@ static bool take_back(struct replicas *replicas, int64_t give_up_us,
                       bool *was_lost, bool *is_stopped)
 {
     struct lock lock;
-    enum answer_verdict verdict;
+    enum answer verdict;
     bool is_repeated = false;
     bool is_ours = ask_for_it(replicas, give_up_us, &lock, &verdict);
     if (is_ours)

@@ -56,8 +56,8 @@ void replicas_close(struct replicas *replicas);
  */
 
 /* Acquires what the options name, and waits as long as they say. */
-enum answer_verdict replicas_acquire(struct replicas *replicas,
-                                     struct lock *lock, json_t **body);
+enum answer replicas_acquire(struct replicas *replicas, struct lock *lock,
+                             json_t **body);
 
 /*
  * After an acquire that a signal stopped: the lock is not wanted any more. A
@@ -73,9 +73,8 @@ void replicas_give_back(struct replicas *replicas);
  * but each replica at least once. If the options say shared, an exclusive lock
  * becomes a shared one, and has another token.
  */
-enum answer_verdict replicas_extend(struct replicas *replicas,
-                                    struct lock *lock, int64_t give_up_us,
-                                    json_t **body);
+enum answer replicas_extend(struct replicas *replicas, struct lock *lock,
+                            int64_t give_up_us, json_t **body);
 
 /*
  * After ANSWER_FINAL of an extend: acquires lock, which must be that of the
@@ -86,23 +85,22 @@ enum answer_verdict replicas_extend(struct replicas *replicas,
  * lock may have another token, which nobody knows. Asks until give_up_us, but
  * once at least.
  */
-enum answer_verdict replicas_renew_hold(struct replicas *replicas,
-                                        struct lock *lock, int64_t give_up_us);
+enum answer replicas_renew_hold(struct replicas *replicas, struct lock *lock,
+                                int64_t give_up_us);
 
 /*
  * Asks until give_up_us, but each replica at least once. is_repeated: an
  * earlier answer was lost, so that ANSWER_LOST may mean success.
  */
-enum answer_verdict replicas_release(struct replicas *replicas, const char *id,
-                                     const char *token, int64_t give_up_us,
-                                     bool *is_repeated, json_t **body);
+enum answer replicas_release(struct replicas *replicas, const char *id,
+                             const char *token, int64_t give_up_us,
+                             bool *is_repeated, json_t **body);
 
 /*
  * Any other call, of which method, path, kind and id are given, once at each
  * replica. wait_ms: how much later the answer may come, as the replica waits.
  */
-enum answer_verdict replicas_ask(struct replicas *replicas,
-                                 struct question *question, int64_t wait_ms,
-                                 json_t **body);
+enum answer replicas_ask(struct replicas *replicas, struct question *question,
+                         int64_t wait_ms, json_t **body);
 
 #endif

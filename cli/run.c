@@ -38,15 +38,15 @@ struct run {
     struct replicas *replicas;
     struct wake *wake; /* by signals, a timer */
     struct lock lock;
-    sigset_t before;          /* signals that were blocked */
-    bool is_running;          /* the command; signals are for it */
-    bool is_to_end;           /* one of them asks it to end */
-    int64_t began_us;         /* when it was started; 0: it was not */
-    void (*on_pipe)(int);     /* what SIGPIPE did before */
-    enum answer_verdict lost; /* why the command had to end */
-    int64_t delay_ms;         /* --again: waited up to so long before it */
-    bool is_limited;          /* the service limits how long a lock is held */
-    bool is_token_open;       /* a repeat that failed may have changed it */
+    sigset_t before;      /* signals that were blocked */
+    bool is_running;      /* the command; signals are for it */
+    bool is_to_end;       /* one of them asks it to end */
+    int64_t began_us;     /* when it was started; 0: it was not */
+    void (*on_pipe)(int); /* what SIGPIPE did before */
+    enum answer lost;     /* why the command had to end */
+    int64_t delay_ms;     /* --again: waited up to so long before it */
+    bool is_limited;      /* the service limits how long a lock is held */
+    bool is_token_open;   /* a repeat that failed may have changed it */
 };
 
 /* ---- signals and time ---------------------------------------------------- */
@@ -124,11 +124,11 @@ static void run_put_limit(const struct run *run, char text[LIMIT_SIZE])
  * The service extends the lock no more: begins the hold anew, which leaves no
  * gap, and says so once.
  */
-static enum answer_verdict renew_hold(struct run *run, int64_t end_us)
+static enum answer renew_hold(struct run *run, int64_t end_us)
 {
     char limit[LIMIT_SIZE];
     run_put_limit(run, limit);
-    enum answer_verdict verdict =
+    enum answer verdict =
         replicas_renew_hold(run->replicas, &run->lock, end_us);
     run->is_token_open = verdict != ANSWER_DONE;
     if (verdict == ANSWER_DONE && !run->is_limited)
@@ -147,7 +147,7 @@ static void run_extend(struct run *run)
 {
     struct guard_shared *shared = run->keeper.shared;
     int64_t end_us = guard_term_us(&run->keeper, run->lock.until_us);
-    enum answer_verdict verdict =
+    enum answer verdict =
         run->is_token_open
             ? ANSWER_FINAL
             : replicas_extend(run->replicas, &run->lock, end_us, NULL);
@@ -190,12 +190,12 @@ static const char *reason_of(const struct run *run, bool was_held)
 
 /* A repeat without an answer may have given the lock another token: then it is
  * acquired once more. */
-static enum answer_verdict run_release(struct run *run, bool *is_repeated)
+static enum answer run_release(struct run *run, bool *is_repeated)
 {
     int64_t give_up_us = clock_now_us() + RELEASE_US;
     *is_repeated = false;
     if (run->is_token_open && run->lost != ANSWER_LOST) {
-        enum answer_verdict verdict =
+        enum answer verdict =
             replicas_renew_hold(run->replicas, &run->lock, give_up_us);
         if (verdict == ANSWER_LOST) /* somebody may have had it meanwhile */
             (void)replicas_release(run->replicas, run->lock.id, run->lock.token,
@@ -235,7 +235,7 @@ static int release_and_report(struct run *run)
     run->wake->caught = 0;
     run->wake->count = 0;
     bool is_repeated = false;
-    enum answer_verdict verdict = run_release(run, &is_repeated);
+    enum answer verdict = run_release(run, &is_repeated);
     if (answer_may_others_help(verdict))
         options_complain(run->options, "not released, it ends with its TTL: %s",
                          run->replicas->detail);
@@ -253,16 +253,11 @@ static int run_locked(struct run *run)
 {
     struct guard_shared *shared = run->keeper.shared;
     const struct lock *lock = &run->lock;
-    size_t len = strlen(lock->token);
     /* or the guard may read these while they are written */
     assert(shared->until_us == 0 && lock->until_us > 0);
-    assert(len > 0 && len < sizeof shared->token);
-    memcpy(shared->token, lock->token, len + 1);
+    shared->lock = *lock;
     (void)snprintf(shared->resource, sizeof shared->resource, "%s",
                    run->resource);
-    if (run->options->limit > 0)
-        memcpy(shared->slots, lock->slots, sizeof shared->slots);
-    shared->fencing_token = lock->fencing_token;
     shared->until_us = lock->until_us;
     guard_wake(&run->keeper);
     run->is_running = true;
@@ -365,8 +360,7 @@ int command_run(struct command *command)
         return EXIT_OS_ERROR;
     }
     int status = 0;
-    enum answer_verdict verdict =
-        replicas_acquire(run.replicas, &run.lock, NULL);
+    enum answer verdict = replicas_acquire(run.replicas, &run.lock, NULL);
     if (verdict == ANSWER_DONE)
         status = run_locked(&run);
     else

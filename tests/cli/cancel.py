@@ -169,6 +169,21 @@ def a_second_signal_ends_it_at_once(world: World) -> None:
             assert time.monotonic() - began < 0.5
 
 
+def what_was_never_asked_for_is_not_given_back(world: World) -> None:
+    """No replica could be reached: there is nothing to release."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))  # refuses connections: it does not listen
+        url = f"http://127.0.0.1:{full.getsockname()[1]}"
+        for command in "acquire", "run":
+            asks = ctl(world, url, command, "unasked")
+            time.sleep(0.4)
+            began = time.monotonic()
+            asks.send_signal(signal.SIGTERM)
+            assert asks.wait(WAIT_S) == -signal.SIGTERM
+            assert time.monotonic() - began < 0.5
+            assert asks.stderr and asks.stderr.read() == ""
+
+
 def it_takes_two_seconds_at_most_and_says_so(world: World) -> None:
     with silent_server() as url:
         for command in "acquire", "run":
@@ -233,7 +248,8 @@ def timeout_ends_it(world: World) -> None:
 
 TESTS: list[Callable[[World], None]] = [
     who_waited_does_not_get_it, nor_at_any_server_behind_the_proxy, what_it_got_unheard_is_released,
-    a_second_signal_ends_it_at_once, it_takes_two_seconds_at_most_and_says_so,
+    what_was_never_asked_for_is_not_given_back, a_second_signal_ends_it_at_once,
+    it_takes_two_seconds_at_most_and_says_so,
     what_is_ignored_does_not_end_it, what_could_not_be_printed_is_released,
     timeout_ends_it,
 ]
