@@ -6,8 +6,6 @@ again.py [TEST...]
 from __future__ import annotations
 
 import getpass
-import http.client
-import json
 import os
 import signal
 import socket
@@ -60,17 +58,11 @@ class Leader:
                    f"{self.name} has started {count} times", most_s)
 
     def holder(self) -> dict:
-        link = http.client.HTTPConnection("127.0.0.1",
-                                          self.world.server_ports[0], timeout=10)
-        try:
-            link.request("GET", f"/locks/{self.name}")
-            return json.loads(link.getresponse().read())
-        finally:
-            link.close()
+        return self.world.ask("GET", f"/locks/{self.name}")[1]
 
     def take_away(self) -> None:
         path = f"/locks/{self.name}?force={self.holder()['fencing_token']}"
-        assert self.world.ask("DELETE", path) == 200
+        assert self.world.ask("DELETE", path)[0] == 200
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.ctl.send_signal(number)

@@ -146,8 +146,8 @@ def lock_taken_away(world: World, tries: Tries) -> None:
         words = Path(f"/proc/{one.command}/environ").read_text().split("\0")
         [token] = [word.partition("=")[2] for word in words
                    if word.startswith("REDLOCKD_TOKEN=")]
-        status = world.ask("DELETE", f"/locks/{one.resource}",
-                           X_Lock_Token=token)
+        status, _ = world.ask("DELETE", f"/locks/{one.resource}",
+                              X_Lock_Token=token)
         assert status == 200, status
 
 

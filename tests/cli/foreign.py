@@ -18,10 +18,12 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from answers import Answer, Answers, Handler
 from secure import play
 from world import PassOn, Proxy, World, free_ports
 
@@ -109,6 +111,10 @@ ROWS: dict[str, Row] = {
     "not released": Row(http(200, {"id": "x", "released": False}), FOREIGN, "200"),
     "no validity": Row(http(201, GRANT | {"validity_ms": 0}), FOREIGN, "201"),
     "below zero": Row(http(201, GRANT | {"validity_ms": -5}), FOREIGN, "201"),
+    **{f"{change}": Row(http(201, GRANT | change), FOREIGN, "201") for change in (
+        {"elapsed_ms": -9_000_000_000_000_000}, {"elapsed_ms": -1},
+        {"elapsed_ms": 2**63 - 1}, {"validity_ms": 2**63 - 1},
+        {"renew_after_ms": -2**63}, {"renew_after_ms": 2**40})},
     "text": Row(http(201, GRANT | {"validity_ms": "2000"}), FOREIGN, "201"),
     "no token": Row(http(201, {**GRANT, "token": None}), FOREIGN, "201"),
     "odd token": Row(http(201, GRANT | {"token": "a\r\nX-Evil: 1"}), FOREIGN, "201"),
@@ -326,6 +332,27 @@ def a_run_whose_lock_was_lost_says_so(world: World) -> None:
     unheard.close()
 
 
+def pages_are_followed(_: World) -> None:
+    """A lock that changed hands meanwhile is on two of them; the prefix comes
+    whole."""
+    pages: dict[str, tuple[list[str], dict]] = {
+        "": (["x&1", "x&2"], {"next_cursor": "a b"}),
+        "a b": (["x&2", "x&3"], {"next_cursor": "c&d"}), "c&d": (["x&4"], {})}
+
+    def choose(request: Handler, _: bytes) -> Answer:
+        path, _, query = request.path.partition("?")
+        fields = dict(urllib.parse.parse_qsl(query))
+        assert path == "/locks" and fields.get("prefix") == "x&", request.path
+        names, more = pages[fields.get("cursor", "")]
+        return 200, {**more, "locks": [
+            {"id": name, "resource": name, "held": True, "remaining_ms": 5000,
+             "fencing_token": 7, "owner": "me", "waiters": 0} for name in names]}
+    with Answers(choose) as service:
+        done = ctl([service.url], "list", "--prefix", "x&")
+    assert (done.returncode, done.stdout) == (0, "".join(
+        f"x&{n}: held by me, fencing token 7, for 5.0 s\n" for n in range(1, 5))), done
+
+
 def a_page_that_comes_again_ends_the_list(_: World) -> None:
     page = {"locks": [LOCK], "next_cursor": "more"}
     with others(Row(http(200, page), FOREIGN, "")) as [cache]:
@@ -382,6 +409,7 @@ TESTS: list[Callable[[World], None]] = [
     a_replica_that_may_come_back_is_waited_for,
     what_was_not_released_is_not_called_so,
     a_run_whose_lock_was_lost_says_so,
+    pages_are_followed,
     a_page_that_comes_again_ends_the_list,
     a_redis_is_named,
     tls_and_none_are_told_apart,

@@ -5,8 +5,6 @@ limits.py [TEST...]
 """
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import subprocess
 import sys
@@ -15,10 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from answers import Answer, Answers, Handler
 from secure import play
 from world import MAX_TTL_MS, WAIT_S, World
 
-from services import Handler, Service  # in ../lib
+from stack import ask  # in ../lib
 from waiting import wait_until
 
 LOST = 70
@@ -39,18 +38,6 @@ def run(urls: list[str], *words: str, command: str,
         [program, "run", *wait, "-t", ttl, *words, "--", "sh", "-c", command],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, env=os.environ | {"REDLOCKD_URL": " ".join(urls)})
-
-
-def ask(port: int, method: str, path: str, body: dict | None = None,
-        **headers: str) -> tuple[int, dict]:
-    link = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    try:
-        link.request(method, path, json.dumps(body) if body else None,
-                     {"Content-Type": "application/json"} | headers)
-        answer = link.getresponse()
-        return answer.status, json.load(answer)
-    finally:
-        link.close()
 
 
 class Rival(threading.Thread):
@@ -119,9 +106,6 @@ def answers_that_are_lost_leave_no_trace(world: World) -> None:
 
 # ---- scripted -----------------------------------------------------------------
 
-Answer = tuple[int, dict]
-
-
 def problem(status: int, code: str, **more: Any) -> Answer:
     return status, {"type": f"urn:redlockd:problem:{code}", "code": code,
                     "status": status, "detail": f"the detail of {code}"} | more
@@ -134,26 +118,7 @@ def grant(number: int, name: str = "x", validity_ms: int = 2900) -> dict:
             "max_hold_ms": 3600000}
 
 
-class ScriptHandler(Handler):
-    server: Script
-
-    def play(self) -> None:
-        script = self.server
-        self.body()
-        script.calls.append((self.command, self.headers.get("X-Lock-Token", ""),
-                             self.headers.get("Idempotency-Key", "")))
-        count = sum(call[0] == self.command for call in script.calls)
-        status, body = script.choose(self.command, count)
-        if status == 0:
-            self.close_connection = True
-            return
-        kind = "application/problem+json" if status >= 400 else "application/json"
-        self.answer(status, json.dumps(body), {"Content-Type": kind})
-
-    do_GET = do_POST = do_PUT = do_DELETE = play
-
-
-class Script(Service):
+class Script(Answers):
     """A server whose lock may not be extended from the first extend on: the
     repeats are answered as a test wants."""
 
@@ -161,9 +126,13 @@ class Script(Service):
                  extends: Callable[[int], Answer] | None = None) -> None:
         self.repeats, self.extends = repeats, extends
         self.calls: list[tuple[str, str, str]] = []
-        super().__init__(ScriptHandler)
+        super().__init__(self.play)
 
-    def choose(self, method: str, count: int) -> Answer:
+    def play(self, request: Handler, _: bytes) -> Answer:
+        method = request.command
+        self.calls.append((method, request.headers.get("X-Lock-Token", ""),
+                           request.headers.get("Idempotency-Key", "")))
+        count = len(self.of(method))
         if method == "POST":
             return (201, grant(1)) if count == 1 else self.repeats(count)
         if method == "PUT":

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from answers import Answers, Handler
+from answers import Answer, Answers, Handler
 
 RESOURCE, LONG = "order:42", "order:42/and/more/that/no/small/buffer/holds"
 TOKEN = "1795232967010985.15efaee60135134959b13300cbc2a96f06ea9d60.us"
@@ -106,10 +106,10 @@ class Service(Answers):
         return found + [name for name, value in (self.command.body or {}).items()
                         if sent.get(name) != value]
 
-    def note(self, request: Handler, body: bytes) -> Any:
+    def note(self, request: Handler, body: bytes) -> Answer:
         self.requests.append(self.lacks(request, body))
         own = {"slots": [1]} if b'"limit"' in body else {}
-        return ANSWERS.get(what(request), {**LOCK, **own})
+        return 200, ANSWERS.get(what(request), {**LOCK, **own})
 
 
 def what(request: Handler) -> str:

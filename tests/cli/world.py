@@ -20,6 +20,7 @@ from cluster import is_ready  # noqa: E402
 from ports import free_ports  # noqa: E402
 from processes import end, spawn  # noqa: E402
 from services import Handler, Service  # noqa: E402
+from stack import ask  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
 NODES = 5
@@ -158,26 +159,14 @@ class World:
             for proxy in proxies:
                 proxy.is_cut = False
 
-    def ask(self, method: str, path: str, **headers: str) -> int:
-        """Asks a server directly, without a proxy. Returns the status."""
-        link = http.client.HTTPConnection("127.0.0.1", self.server_ports[0],
-                                          timeout=10)
-        try:
-            link.request(method, path, headers={
-                name.replace("_", "-"): text for name, text in headers.items()})
-            return link.getresponse().status
-        finally:
-            link.close()
+    def ask(self, method: str, path: str, **headers: str) -> tuple[int, dict]:
+        """Asks a server directly, without a proxy."""
+        return ask(self.server_ports[0], method, path, headers={
+            name.replace("_", "-"): text for name, text in headers.items()})
 
     def is_free(self, resource: str) -> bool:
         """As a server tells it directly."""
-        link = http.client.HTTPConnection("127.0.0.1", self.server_ports[0],
-                                          timeout=10)
-        try:
-            link.request("GET", f"/locks/{resource}")
-            return json.load(link.getresponse()).get("held") is False
-        finally:
-            link.close()
+        return self.ask("GET", f"/locks/{resource}")[1].get("held") is False
 
     def run(self, resource: str, *beat: str, ttl: str = "1", wait: str = "20",
             options: tuple[str, ...] = ()) -> subprocess.Popen:
