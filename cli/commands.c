@@ -163,11 +163,10 @@ static enum answer commands_ask(struct command *command, const char *method,
  * main says what is wrong with the output. */
 static int give_back_untold(struct command *command, const struct lock *lock)
 {
-    bool is_repeated;
     int error = errno;
-    enum answer verdict = replicas_release(
-        &command->replicas, lock->id, lock->token,
-        clock_now_us() + REPLICAS_GIVE_BACK_US, &is_repeated, NULL);
+    enum answer verdict =
+        replicas_release(&command->replicas, lock->id, lock->token,
+                         clock_now_us() + REPLICAS_GIVE_BACK_US, NULL);
     if (verdict != ANSWER_DONE && verdict != ANSWER_LOST)
         options_complain(command->options,
                          "not released, it ends with its TTL: %s",
@@ -229,7 +228,6 @@ int command_release(struct command *command)
     const struct options *options = command->options;
     struct replicas *replicas = &command->replicas;
     json_t *answer = NULL;
-    bool is_repeated = false;
     char path[ID_MAX + 64];
     char whom[24] = "all";
     if (options->force != OPTIONS_ALL)
@@ -239,10 +237,11 @@ int command_release(struct command *command)
         options->force != 0
             ? commands_ask(command, "DELETE", path, QUESTION_RELEASE, &answer)
             : replicas_release(replicas, command->id, options->token,
-                               clock_now_us() + TRY_US, &is_repeated, &answer);
+                               clock_now_us() + TRY_US, &answer);
     int status = end_call(command, verdict, answer, NULL);
     /* an answer was lost, which may have said that the lock is released */
-    return verdict == ANSWER_LOST && is_repeated ? EXIT_SUCCESS : status;
+    return verdict == ANSWER_LOST && replicas->is_repeated ? EXIT_SUCCESS
+                                                           : status;
 }
 
 /* ---- commands of everybody ----------------------------------------------- */

@@ -386,7 +386,7 @@ int64_t guard_look_us(const struct keeper *keeper)
  */
 static void kill_rest(struct keeper *keeper)
 {
-    const struct timespec pause = {0, KILL_AGAIN_US * 1000};
+    const struct timespec pause = {0, KILL_AGAIN_US * 1000L};
     pid_t command = keeper->shared->command;
     bool children = !keeper->had_children;
     while ((command != 0 && has_group(command)) ||

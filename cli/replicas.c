@@ -398,7 +398,7 @@ enum answer replicas_extend(struct replicas *replicas, struct lock *lock,
 
 enum answer replicas_release(struct replicas *replicas, const char *id,
                              const char *token, int64_t give_up_us,
-                             bool *is_repeated, json_t **body)
+                             json_t **body)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32];
     struct question question = {
@@ -411,7 +411,7 @@ enum answer replicas_release(struct replicas *replicas, const char *id,
     (void)snprintf(header, sizeof header, "X-Lock-Token: %s", token);
     enum answer verdict =
         ask_all(replicas, &question, give_up_us, EXTEND_MS, &attempts, &answer);
-    *is_repeated = attempts.may_have_done;
+    replicas->is_repeated = attempts.may_have_done;
     give_body(&answer, body);
     return verdict;
 }
@@ -533,16 +533,16 @@ static bool take_back(struct replicas *replicas, int64_t give_up_us,
 {
     struct lock lock;
     enum answer verdict;
-    bool is_repeated = false;
     bool is_ours = ask_for_it(replicas, give_up_us, &lock, &verdict);
     if (is_ours)
-        verdict = replicas_release(replicas, lock.id, lock.token, give_up_us,
-                                   &is_repeated, NULL);
+        verdict =
+            replicas_release(replicas, lock.id, lock.token, give_up_us, NULL);
     *is_stopped = verdict == ANSWER_STOPPED;
     if (!is_ours)
         return verdict == ANSWER_HELD || verdict == ANSWER_REFUSED;
     /* the request that was given up may have come later, and taken its place */
-    bool is_lost = verdict == ANSWER_LOST && !is_repeated && !*was_lost;
+    bool is_lost =
+        verdict == ANSWER_LOST && !replicas->is_repeated && !*was_lost;
     *was_lost |= is_lost;
     return !is_lost && !answer_may_others_help(verdict) && !*is_stopped;
 }

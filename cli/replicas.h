@@ -30,6 +30,9 @@ struct replicas {
     /* of the last acquire */
     char key_header[sizeof REPLICAS_KEY_NAME + (size_t)2 * REPLICAS_KEY_BYTES];
     bool may_be_granted; /* by a request whose answer does not tell */
+    /* of the last release: an earlier answer of it was lost, so that
+     * ANSWER_LOST may mean success */
+    bool is_repeated;
 };
 
 struct lock {
@@ -88,13 +91,10 @@ enum answer replicas_extend(struct replicas *replicas, struct lock *lock,
 enum answer replicas_renew_hold(struct replicas *replicas, struct lock *lock,
                                 int64_t give_up_us);
 
-/*
- * Asks until give_up_us, but each replica at least once. is_repeated: an
- * earlier answer was lost, so that ANSWER_LOST may mean success.
- */
+/* Asks until give_up_us, but each replica at least once. */
 enum answer replicas_release(struct replicas *replicas, const char *id,
                              const char *token, int64_t give_up_us,
-                             bool *is_repeated, json_t **body);
+                             json_t **body);
 
 /*
  * Any other call, of which method, path, kind and id are given, once at each

@@ -190,21 +190,21 @@ static const char *reason_of(const struct run *run, bool was_held)
 
 /* A repeat without an answer may have given the lock another token: then it is
  * acquired once more. */
-static enum answer run_release(struct run *run, bool *is_repeated)
+static enum answer run_release(struct run *run)
 {
     int64_t give_up_us = clock_now_us() + RELEASE_US;
-    *is_repeated = false;
+    run->replicas->is_repeated = false;
     if (run->is_token_open && run->lost != ANSWER_LOST) {
         enum answer verdict =
             replicas_renew_hold(run->replicas, &run->lock, give_up_us);
         if (verdict == ANSWER_LOST) /* somebody may have had it meanwhile */
             (void)replicas_release(run->replicas, run->lock.id, run->lock.token,
-                                   give_up_us, is_repeated, NULL);
+                                   give_up_us, NULL);
         if (verdict != ANSWER_DONE)
             return verdict;
     }
     return replicas_release(run->replicas, run->lock.id, run->lock.token,
-                            give_up_us, is_repeated, NULL);
+                            give_up_us, NULL);
 }
 
 static void report_loss(const struct run *run, const char *reason,
@@ -234,13 +234,12 @@ static int release_and_report(struct run *run)
     run->is_running = false;
     run->wake->caught = 0;
     run->wake->count = 0;
-    bool is_repeated = false;
-    enum answer verdict = run_release(run, &is_repeated);
+    enum answer verdict = run_release(run);
     if (answer_may_others_help(verdict))
         options_complain(run->options, "not released, it ends with its TTL: %s",
                          run->replicas->detail);
     /* or the lock had ended before the command did */
-    bool was_held = verdict != ANSWER_LOST || is_repeated;
+    bool was_held = verdict != ANSWER_LOST || run->replicas->is_repeated;
     const char *reason = reason_of(run, was_held);
     if (reason == NULL)
         return run->keeper.code;
