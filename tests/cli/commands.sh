@@ -6,10 +6,6 @@ cd "$(dirname "$0")/../.."
 source scripts/stack.sh
 # shellcheck source=tests/lib/checks.sh
 source tests/lib/checks.sh
-# shellcheck source=tests/cli/readers.sh
-source tests/cli/readers.sh
-# shellcheck source=tests/cli/watches.sh
-source tests/cli/watches.sh
 
 ctl=${REDLOCKCTL:-build/redlockctl}
 dead=http://127.0.0.1:1 # nobody listens there
@@ -422,19 +418,104 @@ permits_are_named_by_their_slots() (
         gives 0 "" release
 )
 
-# Six at once, and two permits.
-permits_are_never_too_many() {
-    local dir=$stack_dir/permits
-    mkdir -p "$dir"
-    for _ in 1 2 3 4 5 6; do
-        # shellcheck disable=SC2016 # for the shell that redlockctl starts
-        "$ctl" run -w 20 --limit 2 p3 -- sh -c '
-            mkdir "$0/slot.$REDLOCKD_SLOT" && ls "$0" | grep -c slot. >>"$0/seen"
-            sleep 0.2
-            rmdir "$0/slot.$REDLOCKD_SLOT"' "$dir" &
+# A node may have a reader a moment later than the others.
+readers_hold_together() {
+    hold sh1 20 -s && gives 0 "in" run -n --shared sh1 -- echo in &&
+        gives 0 "sh1: held by 1 reader, for " show sh1 &&
+        gives 0 '"mode":"shared","readers":1' show sh1 --json &&
+        hold sh1 20 -s &&
+        eventually 10 gives 0 "sh1: held by 2 readers, for " show sh1 &&
+        gives 0 "sh1: held by 2 readers, for " list --prefix sh1 &&
+        gives 1 "sh1: 2 readers hold the lock" acquire -n sh1 &&
+        gives 1 "sh1: 2 readers hold the lock, and others wait for it" run -ns sh1 -- true
+}
+
+writer_keeps_readers_out() {
+    hold sh2 20 --owner me && gives 1 "(me) holds the lock" run -ns sh2 -- true
+}
+
+# With the token that it prints; the old one is the holder's no more.
+downgrade_prints_the_new_token() (
+    eval "$("$ctl" acquire -n "it's" sh5)"
+    old=$REDLOCKD_TOKEN number=$REDLOCKD_FENCING_TOKEN
+    said=$("$ctl" extend -s -t 20) && eval "$said" && [ "$REDLOCKD_TOKEN" != "$old" ] &&
+        [ "$REDLOCKD_RESOURCE $REDLOCKD_FENCING_TOKEN" = $'it\'s\nsh5 '"$number" ] &&
+        hold sh5 20 -s && eventually 10 gives 0 "sh5: held by 2 readers" show sh5 &&
+        gives 70 "another lock token" extend --token "$old" &&
+        gives 0 "yours for" extend && gives 0 "" release &&
+        eventually 10 gives 0 "sh5: held by 1 reader" show sh5 && gives 70 "" release
+)
+
+watch_tells_changes() {
+    local pid
+    "$ctl" watch v1 >"$stack_dir/v1" &
+    pid=$!
+    eventually 10 grep -q "v1: free" "$stack_dir/v1" &&
+        hold v1 2 --owner one &&
+        eventually 10 grep -q "v1: held by one" "$stack_dir/v1" &&
+        eventually 10 test "$(grep -c free "$stack_dir/v1")" -eq 1 &&
+        eventually 10 has_lines 3 "$stack_dir/v1"
+    local result=$?
+    kill "$pid"
+    wait "$pid" || true
+    return "$result"
+}
+
+watch_tells_of_each() {
+    local pid result=0
+    hold v2 20 --owner two
+    "$ctl" watch v2 v3 >"$stack_dir/v2" &
+    pid=$!
+    eventually 10 grep -q " v3: free" "$stack_dir/v2" &&
+        grep -q " v2: held by two" "$stack_dir/v2" &&
+        hold v3 20 --owner three &&
+        eventually 10 grep -q " v3: held by three" "$stack_dir/v2" &&
+        has_lines 3 "$stack_dir/v2" || result=1
+    kill "$pid"
+    wait "$pid" || true
+    return "$result"
+}
+
+# Each holds it for less than a second.
+watch_tells_of_short_holders() {
+    local pid n result=0
+    "$ctl" watch v4 v5 >"$stack_dir/v4" &
+    pid=$!
+    eventually 10 grep -q " v5: free" "$stack_dir/v4" || result=1
+    for n in one two three four; do
+        hold v4 0.6 --owner "$n" && hold v5 0.6 --owner "$n" || result=1
+        eventually 10 gives 1 free show v4 v5 || result=1
     done
-    wait -n && wait -n && wait -n && wait -n && wait -n && wait -n &&
-        [ "$(wc -l <"$dir/seen")" -eq 6 ] && ! grep -qv '^[12]$' "$dir/seen"
+    for n in one two three four; do
+        eventually 10 grep -q " v4: held by $n" "$stack_dir/v4" &&
+            eventually 10 grep -q " v5: held by $n" "$stack_dir/v4" || result=1
+    done
+    kill "$pid"
+    wait "$pid" || true
+    [ "$result" -eq 0 ] || cat "$stack_dir/v4"
+    return "$result"
+}
+
+# Nothing of it is left behind when it is killed.
+watch_leaves_no_process() {
+    local pid children
+    "$ctl" watch v6 v7 >"$stack_dir/v6" &
+    pid=$!
+    eventually 10 has_children "$pid" || return
+    children=$(cat "/proc/$pid/task/$pid/children")
+    kill -KILL "$pid"
+    wait "$pid" || true
+    for pid in $children; do
+        eventually 10 is_gone "$pid" || return
+    done
+}
+
+has_children() { # pid
+    [ "$(wc -w <"/proc/$1/task/$1/children")" -eq 2 ]
+}
+
+has_lines() { # count file
+    [ "$(wc -l <"$2")" -eq "$1" ]
 }
 
 full_disk_is_told() {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 
 from gate import Certificates, Gate
 from world import WAIT_S, World, children, wait_until
+
+from guarded import Guarded, identity  # in ../lib
 
 TOKEN, NEXT = "first+token/of~2026==", "second.token"
 DENIED, USAGE, NO_ANSWER, FOREIGN = 77, 64, 75, 76
@@ -93,19 +96,12 @@ class Desk:
 
 # ---- TLS ----------------------------------------------------------------------
 
-def every_command_speaks_tls(desk: Desk) -> None:
+def commands_speak_tls(desk: Desk) -> None:
     with desk.gate() as gate:
-        url = ("--url", gate.url, *desk.ca)
-        desk.gives(0, "mine", "run", *url, *TTL, "a", "--", "echo", "mine")
-        said = desk.gives(0, "TOKEN=", "acquire", "-n", *url, *TTL, "b")
-        token = said.partition("REDLOCKD_TOKEN='")[2].partition("'")[0]
-        desk.gives(0, "yours", "extend", *url, *TTL, "b", REDLOCKD_TOKEN=token)
-        desk.gives(0, "held by", "show", *url, "b")
-        desk.gives(0, "held by", "list", *url)
-        desk.gives(0, "", "release", *url, "b", REDLOCKD_TOKEN=token)
-        desk.gives(0, "vote", "nodes", *url)
-        desk.gives(0, "vote", "nodes", "--url", gate.url,
-                   REDLOCKD_CACERT=desk.ca[1])
+        url = ("--url", gate.url)
+        desk.gives(0, "mine", "run", *url, *desk.ca, *TTL, "a", "--", "echo", "mine")
+        desk.gives(0, "vote", "nodes", *url, *desk.ca)
+        desk.gives(0, "vote", "nodes", *url, REDLOCKD_CACERT=desk.ca[1])
 
 
 def one_handshake_is_enough(desk: Desk) -> None:
@@ -411,8 +407,65 @@ def limit_costs_no_lock(desk: Desk) -> None:
         assert gate.refusals == 0
 
 
+# ---- a redlockd that authenticates --------------------------------------------
+
+CLIENT = ("--cert", "client.pem", "--key", "client.key")
+
+
+def guarded(desk: Desk, *identities: str, client_ca: str = "") -> Guarded:
+    return Guarded(desk.world.redlockd,
+                   Path(tempfile.mkdtemp(dir=desk.folder)) / "guarded",
+                   desk.certificates, *identities, client_ca=client_ca)
+
+
+def a_real_server_knows_tokens(desk: Desk) -> None:
+    with guarded(desk, identity("batch", TOKEN, "lock,read prefix=b/"),
+                 identity("reader", NEXT, "read")) as guard:
+        url = ("--url", guard.url, *desk.ca)
+        run = ("run", *url, *TTL, "b/1", "--", "echo", "mine")
+        desk.gives(0, "mine", *run, REDLOCKD_AUTH_TOKEN=TOKEN)
+        desk.gives(0, "mine", *run,
+                   REDLOCKD_AUTH_TOKEN_FILE=desk.write("token", TOKEN))
+        desk.gives(0, "voting", "nodes", *url, REDLOCKD_AUTH_TOKEN=NEXT)
+        desk.gives(DENIED, "not authenticated (401)", *run)
+        desk.gives(DENIED, "not authenticated (401)", *run,
+                   REDLOCKD_AUTH_TOKEN="somebody-elses")
+        # without the scope lock, and outside of the prefix
+        desk.gives(DENIED, "not allowed (403)", *run, REDLOCKD_AUTH_TOKEN=NEXT)
+        desk.gives(DENIED, "not allowed (403)", "run", *url, *TTL, "c/1", "--",
+                   "true", REDLOCKD_AUTH_TOKEN=TOKEN)
+
+
+def a_token_lets_in_again(desk: Desk) -> None:
+    """It is not in the environment of the command, but of the next start."""
+    with guarded(desk, identity("batch", TOKEN)) as guard:
+        script = ('test -z "$REDLOCKD_AUTH_TOKEN" && echo run >>"$0" && '
+                  'test "$(wc -l <"$0")" -ge 2 && echo twice')
+        desk.gives(0, "twice", "run", "--again", "--url", guard.url, *desk.ca,
+                   *TTL, "again", "--", "sh", "-c", script, "again.notes",
+                   REDLOCKD_AUTH_TOKEN=TOKEN)
+
+
+def a_real_server_knows_certificates(desk: Desk) -> None:
+    with guarded(desk, "gate cert:dns:gateway lock,read prefix=*", identity("batch", TOKEN),
+                 client_ca="ca.pem") as guard:
+        url = ("--url", guard.url, *desk.ca)
+        run = ("run", *url, *TTL, "a", "--", "echo", "mine")
+        desk.gives(0, "mine", *run[:1], *CLIENT, *run[1:])
+        ctl = desk.run([guard], *CLIENT, ttl="3")
+        desk.gives(0, "gate", "show", *url, *CLIENT, "kept")
+        desk.stop(ctl)
+        # a token takes precedence
+        desk.gives(DENIED, "(401)", *run[:1], *CLIENT, *run[1:],
+                   REDLOCKD_AUTH_TOKEN=NEXT)
+        desk.gives(NO_ANSWER, guard.url, "nodes", *url,
+                   REDLOCKD_AUTH_TOKEN=TOKEN)
+        desk.gives(NO_ANSWER, guard.url, "nodes", *url, "--cert",
+                   "stranger.pem", "--key", "stranger.key")
+
+
 TESTS: list[Callable[[Desk], None]] = [
-    every_command_speaks_tls, one_handshake_is_enough,
+    commands_speak_tls, one_handshake_is_enough,
     bad_certificates_are_refused, system_does_not_trust_it,
     good_replica_is_found_behind_bad_ones, files_are_checked_first,
     both_sides_have_certificates, key_with_a_passphrase_asks_nobody,
@@ -422,6 +475,8 @@ TESTS: list[Callable[[Desk], None]] = [
     what_is_forbidden, token_files_are_checked, token_is_rotated,
     identity_that_was_removed_loses_the_lock, token_is_not_told,
     limited_client_comes_back_when_told, limit_costs_no_lock,
+    a_real_server_knows_tokens, a_token_lets_in_again,
+    a_real_server_knows_certificates,
 ]
 
 
