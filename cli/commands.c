@@ -94,8 +94,14 @@ static bool is_held(const json_t *lock)
     return json_is_true(json_object_get(lock, "held"));
 }
 
-static void print_free(const char *resource)
+/* What a look has found: who holds the resource, or that it is free. */
+static void print_state(const json_t *answer, const char *resource,
+                        bool with_time)
 {
+    if (is_held(answer)) {
+        print_holder(answer, with_time);
+        return;
+    }
     shown_put(resource, stdout);
     (void)puts(": free");
 }
@@ -322,10 +328,8 @@ int command_show(struct command *command)
         bool is_known = answer_is_look(verdict);
         if (is_known && options->is_json)
             print_json(answer);
-        else if (verdict == ANSWER_DONE)
-            print_holder(answer, true);
-        else if (verdict == ANSWER_LOST)
-            print_free(resource);
+        else if (is_known)
+            print_state(answer, resource, true);
         json_decref(answer);
         if (!is_known)
             return answer_status(options, verdict);
@@ -507,10 +511,7 @@ static void print_change(const struct options *options, const char *resource,
         strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &date) == 0)
         now[0] = '\0';
     (void)printf("%s ", now);
-    if (is_held(answer))
-        print_holder(answer, false);
-    else
-        print_free(resource);
+    print_state(answer, resource, false);
     (void)fflush(stdout); /* main looks for errors */
 }
 
@@ -570,56 +571,47 @@ static bool look_at_all(struct command *command, json_t *last[NAMES_MAX],
     return true;
 }
 
-/* A process of its own for each, as each waits for its own answer. It ends with
- * its parent. */
-static pid_t fork_watch(struct command *command, int n, json_t *last)
+/* False: errno says why. */
+static bool fork_watch(struct command *command, const char *resource,
+                       json_t *last)
 {
     pid_t parent = getpid();
     pid_t child = fork();
     if (child != 0)
-        return child;
+        return child > 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(EXIT_OS_ERROR);
-    const char *resource = command->options->resources[n];
     enum answer verdict = watch_lock(command, resource, last);
     int status = answer_status(command->options, verdict);
     _exit(commands_are_cut() ? EXIT_OS_ERROR : status);
 }
 
-/* When the first of them ends, all do. */
-static int await_first(const pid_t children[], int count)
-{
-    int status = 0;
-    pid_t ended = wait(&status);
-    for (int i = 0; i < count; i++)
-        if (children[i] > 0 && children[i] != ended)
-            (void)kill(children[i], SIGTERM);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
+/*
+ * A process of its own for each, as each waits for its own answer: to wait for
+ * all of them in one, every call and its retries would need a second form that
+ * does not block. When the first of them ends, all do, as they end with us.
+ */
 static int watch_all(struct command *command, json_t *last[NAMES_MAX])
 {
-    int count = command->options->resources_count;
-    pid_t children[NAMES_MAX] = {0};
+    const struct options *options = command->options;
     struct replicas *replicas = &command->replicas;
+    int ended = 0;
     (void)fflush(stdout);
     replicas_close(replicas); /* they must not share its connection */
-    if (!replicas_open(replicas, command->options, &command->wake,
+    if (!replicas_open(replicas, options, &command->wake,
                        &command->credentials)) {
         complain("out of memory");
         return EXIT_OS_ERROR;
     }
-    for (int i = 0; i < count; i++) {
-        children[i] = fork_watch(command, i, last[i]);
-        if (children[i] < 0) {
+    for (int i = 0; i < options->resources_count; i++)
+        if (!fork_watch(command, options->resources[i], last[i])) {
             perror("redlockctl: fork");
-            for (int n = 0; n < i; n++)
-                (void)kill(children[n], SIGTERM);
             return EXIT_OS_ERROR;
         }
-    }
-    return await_first(children, count);
+    (void)wait(&ended);
+    return WIFEXITED(ended) ? WEXITSTATUS(ended)
+                            : EXIT_SIGNALLED + WTERMSIG(ended);
 }
 
 int command_watch(struct command *command)

@@ -521,46 +521,46 @@ static bool check_limit(const struct options *options)
                     options->resources_count);
 }
 
-/*
- * The URL of the redlockd that has this environment, as a container's probe
- * has; one that listens on every address is asked at loopback. False: it has
- * no REDLOCKD_LISTEN, or the URL is wrong, about which it has complained.
- */
-static bool add_own_url(struct options *options)
+static const char *variable_or(const char *name, const char *otherwise)
 {
+    const char *value = getenv(name);
+    return value != NULL && *value != '\0' ? value : otherwise;
+}
+
+/*
+ * Of a probe: the redlockd that has the same environment, as in a container;
+ * one that listens on every address is asked at loopback.
+ */
+static const char *own_url(const char *listen)
+{
+    static char url[160];
     static const char *const wildcards[][2] = {{"0.0.0.0:", "127.0.0.1:"},
                                                {"[::]:", "[::1]:"}};
-    const char *listen = getenv("REDLOCKD_LISTEN"), *host = "";
-    const char *certificate = getenv("REDLOCKD_TLS_CERT");
-    bool has_tls = certificate != NULL && *certificate != '\0';
-    char url[160];
-    if (listen == NULL)
-        return false;
+    const char *scheme =
+        variable_or("REDLOCKD_TLS_CERT", NULL) != NULL ? "https" : "http";
     for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++) {
         size_t len = strlen(wildcards[i][0]);
         if (strncmp(listen, wildcards[i][0], len) == 0) {
-            host = wildcards[i][1];
-            listen += len;
-            break;
+            (void)snprintf(url, sizeof url, "%s://%s%s", scheme,
+                           wildcards[i][1], listen + len);
+            return url;
         }
     }
-    (void)snprintf(url, sizeof url, "http%s://%s%s", has_tls ? "s" : "", host,
-                   listen);
-    return add_urls(options, url);
+    (void)snprintf(url, sizeof url, "%s://%s", scheme, listen);
+    return url;
 }
 
 static bool read_environment(struct options *options)
 {
-    const char *urls = getenv("REDLOCKD_URL");
-    if (options->command_id == COMMAND_READY && options->urls_count == 0 &&
-        add_own_url(options))
-        return true;
-    if (options->urls_count == 0 && urls != NULL && *urls != '\0' &&
-        !add_urls(options, urls))
+    bool is_probe = options->command_id == COMMAND_READY;
+    const char *listen = is_probe ? variable_or("REDLOCKD_LISTEN", NULL) : NULL;
+    const char *urls =
+        listen != NULL ? own_url(listen) : variable_or("REDLOCKD_URL", "");
+    if (options->urls_count == 0 && !add_urls(options, urls))
         return false;
     if (options->urls_count == 0 && !add_urls(options, OPTIONS_DEFAULT_URL))
         return false;
-    if (options->command_id == COMMAND_READY && options->urls_count > 1)
+    if (is_probe && options->urls_count != 1)
         return complain("ready: asks one server, not %d: name it with --url",
                         options->urls_count);
     if (options->token == NULL)
@@ -586,9 +586,8 @@ static bool options_read_resources(struct options *options)
     char *text = getenv("REDLOCKD_RESOURCE");
     if (text == NULL || *text == '\0')
         return complain("%s: no resource, and no REDLOCKD_RESOURCE", name);
-    const char *slots = getenv("REDLOCKD_SLOT");
-    if (options->slots == NULL && slots != NULL && *slots != '\0')
-        options->slots = slots;
+    if (options->slots == NULL)
+        options->slots = variable_or("REDLOCKD_SLOT", NULL);
     options->resources = list;
     for (char *one = strtok_r(text, "\n", &rest);
          one != NULL && options->resources_count < NAMES_MAX;

@@ -346,28 +346,37 @@ enum answer replicas_acquire(struct replicas *replicas, struct lock *lock,
 
 /* How long a replica may take: leaves time for the others, and for a second
  * try. */
-static int64_t part_ms(int64_t give_up_us, int64_t most_ms)
+static int64_t part_ms(int64_t give_up_us)
 {
     int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
-    return at_most(most_ms, at_least(left_ms / 4, 100));
+    return at_most(EXTEND_MS, at_least(left_ms / 4, 100));
 }
 
-/* A call by the holder, to one replica after the other. */
+/*
+ * A call to one replica after the other, until give_up_us; 0: once to each,
+ * with the timeout that it has.
+ */
 static enum answer ask_all(struct replicas *replicas, struct question *question,
-                           int64_t give_up_us, int64_t timeout_ms,
-                           struct attempts *attempts,
-                           struct fetch_answer *answer)
+                           int64_t give_up_us, json_t **body,
+                           struct lock *granted)
 {
-    struct fetch_request *request = &question->request;
-    *attempts = (struct attempts){.is_holders = true, .give_up_us = give_up_us};
+    struct attempts attempts = {.is_holders = true, .give_up_us = give_up_us};
     for (;;) {
-        request->timeout_ms =
-            give_up_us != 0 ? part_ms(give_up_us, timeout_ms) : timeout_ms;
-        enum answer verdict = ask_one(replicas, question, answer);
-        if (!answer_may_others_help(verdict) ||
-            !may_try_again(replicas, attempts, answer, &verdict))
-            return verdict;
-        fetch_answer_free(answer);
+        struct fetch_answer answer;
+        if (give_up_us != 0)
+            question->request.timeout_ms = part_ms(give_up_us);
+        enum answer verdict = ask_one(replicas, question, &answer);
+        if (answer_may_others_help(verdict) &&
+            may_try_again(replicas, &attempts, &answer, &verdict)) {
+            fetch_answer_free(&answer);
+            continue;
+        }
+        if (verdict == ANSWER_DONE && granted != NULL &&
+            !read_lock(replicas, granted, &answer))
+            verdict = ANSWER_UNAVAILABLE;
+        replicas->is_repeated = attempts.may_have_done;
+        give_body(&answer, body);
+        return verdict;
     }
 }
 
@@ -381,19 +390,12 @@ enum answer replicas_extend(struct replicas *replicas, struct lock *lock,
                                             .body = wish},
                                 .kind = QUESTION_GRANT,
                                 .id = lock->id};
-    struct attempts attempts;
-    struct fetch_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s/extend", lock->id);
     (void)snprintf(header, sizeof header, "X-Lock-Token: %s", lock->token);
     (void)snprintf(wish, sizeof wish, "{\"ttl_ms\":%" PRId64 "%s}",
                    replicas->options->ttl_ms,
                    replicas->options->is_shared ? ",\"mode\":\"shared\"" : "");
-    enum answer verdict =
-        ask_all(replicas, &question, give_up_us, EXTEND_MS, &attempts, &answer);
-    if (verdict == ANSWER_DONE && !read_lock(replicas, lock, &answer))
-        verdict = ANSWER_UNAVAILABLE;
-    give_body(&answer, body);
-    return verdict;
+    return ask_all(replicas, &question, give_up_us, body, lock);
 }
 
 enum answer replicas_release(struct replicas *replicas, const char *id,
@@ -405,26 +407,16 @@ enum answer replicas_release(struct replicas *replicas, const char *id,
         .request = {.method = "DELETE", .path = path, .header = header},
         .kind = QUESTION_RELEASE,
         .id = id};
-    struct attempts attempts;
-    struct fetch_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s", id);
     (void)snprintf(header, sizeof header, "X-Lock-Token: %s", token);
-    enum answer verdict =
-        ask_all(replicas, &question, give_up_us, EXTEND_MS, &attempts, &answer);
-    replicas->is_repeated = attempts.may_have_done;
-    give_body(&answer, body);
-    return verdict;
+    return ask_all(replicas, &question, give_up_us, body, NULL);
 }
 
 enum answer replicas_ask(struct replicas *replicas, struct question *question,
                          int64_t wait_ms, json_t **body)
 {
-    struct attempts attempts;
-    struct fetch_answer answer;
-    enum answer verdict =
-        ask_all(replicas, question, 0, ANSWER_MS + wait_ms, &attempts, &answer);
-    give_body(&answer, body);
-    return verdict;
+    question->request.timeout_ms = ANSWER_MS + wait_ms;
+    return ask_all(replicas, question, 0, body, NULL);
 }
 
 /* ---- a hold that begins anew ----------------------------------------------
@@ -486,9 +478,8 @@ enum answer replicas_renew_hold(struct replicas *replicas, struct lock *lock,
     for (;;) {
         struct lock fresh = *lock;
         struct fetch_answer answer;
-        enum answer verdict =
-            acquire_once(replicas, replicas->options->ttl_ms, 0,
-                         part_ms(give_up_us, EXTEND_MS), &answer);
+        enum answer verdict = acquire_once(replicas, replicas->options->ttl_ms,
+                                           0, part_ms(give_up_us), &answer);
         if (verdict == ANSWER_DONE) {
             verdict = judge_repeat(replicas, lock, &answer, &fresh);
             if (verdict != ANSWER_FOREIGN)
