@@ -11,8 +11,6 @@ rise.
 """
 from __future__ import annotations
 
-import json
-import resource
 import socket
 import ssl
 import statistics
@@ -20,7 +18,7 @@ import time
 from collections.abc import Callable
 
 from certificates import openssl
-from measure import Results, load, setting, output
+from measure import Results, allow_descriptors, load, output, request, setting
 from processes import cpu_us, descriptors, rss_kib
 from stack import Stack
 
@@ -54,10 +52,7 @@ def unread(crowd: Crowd) -> None:
 
 
 def post(one: socket.socket, body: object) -> None:
-    text = json.dumps(body).encode()
-    one.sendall(b"POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
-                b"application/json\r\nContent-Length: %d\r\n\r\n%s"
-                % (len(text), text))
+    one.sendall(request("POST", "/locks", body))
 
 
 def waiting(crowd: Crowd) -> None:
@@ -143,8 +138,7 @@ class Served:
                                share <= IDLE_SHARE)
 
     def judge(self, *kinds: Callable[[Crowd], None]) -> None:
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        allow_descriptors()
         alone_us = self.p99_us()
         # once before it is measured, as what is made once is no leak
         for kind in kinds:

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from measure import Results, setting
+from measure import Results, request, setting
 from processes import end, rss_kib
 from stack import NODES, Stack
 
@@ -55,15 +55,6 @@ class Known:
         return "bG9jazA", "1795221641865000." + "8f1c27a5" * 5, 1795221641865000
 
 
-def write(method: str, path: str, body: object = None, *headers: str) -> bytes:
-    text = b"" if body is None else json.dumps(body).encode()
-    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *headers]
-    if body is not None:
-        lines += ["Content-Type: application/json",
-                  f"Content-Length: {len(text)}"]
-    return "\r\n".join([*lines, "", ""]).encode() + text
-
-
 def acquire(known: Known) -> bytes:
     chance = known.chance
     wish: dict[str, object] = {"ttl_ms": chance.choice((100, 1000, 5000)),
@@ -84,7 +75,7 @@ def acquire(known: Known) -> bytes:
         wish["wait_ms"] = chance.choice((1, 50, 2000))
     keys = ([f"Idempotency-Key: key-of-a-leaver-{chance.randrange(500)}"]
             if chance.random() < 0.5 else [])
-    return write("POST", "/locks", wish, *keys)
+    return request("POST", "/locks", wish, *keys)
 
 
 def extend(known: Known) -> bytes:
@@ -92,7 +83,7 @@ def extend(known: Known) -> bytes:
     wish: dict[str, object] = {"ttl_ms": 1000}
     if known.chance.random() < 0.2:
         wish["mode"] = "shared"
-    return write("PUT", f"/locks/{name}/extend", wish, f"X-Lock-Token: {token}")
+    return request("PUT", f"/locks/{name}/extend", wish, f"X-Lock-Token: {token}")
 
 
 def ask_many(known: Known) -> bytes:
@@ -103,15 +94,15 @@ def ask_many(known: Known) -> bytes:
         if known.chance.random() < 0.3 else
         {"operation": known.chance.choice(("extend", "extend", "release")),
          "id": name, "token": token} for name, token in locks.items()]
-    return write("POST", "/batch", {"operations": operations})
+    return request("POST", "/batch", {"operations": operations})
 
 
 def release(known: Known) -> bytes:
     name, token, number = known.pick()
     force = known.chance.choice((None, None, number, "all"))
     if force is None:
-        return write("DELETE", f"/locks/{name}", None, f"X-Lock-Token: {token}")
-    return write("DELETE", f"/locks/{name}?force={force}")
+        return request("DELETE", f"/locks/{name}", None, f"X-Lock-Token: {token}")
+    return request("DELETE", f"/locks/{name}?force={force}")
 
 
 def look(known: Known) -> bytes:
@@ -120,22 +111,22 @@ def look(known: Known) -> bytes:
         "", f"?after={number}&wait_ms=2000",
         "?after=free&wait_ms=50", "?after=free&wait_ms=2000"))
     method = known.chance.choice(("GET", "GET", "GET", "HEAD", "OPTIONS"))
-    return write(method, f"/locks/{name}{asked}")
+    return request(method, f"/locks/{name}{asked}")
 
 
 def list_some(known: Known) -> bytes:
-    return write("GET", known.chance.choice((
+    return request("GET", known.chance.choice((
         "/locks", "/locks?page_size=1", "/locks?prefix=lock&page_size=100",
         "/locks?cursor=none")))
 
 
 def see_pool(known: Known) -> bytes:
     name, _, _ = known.pick()
-    return write("GET", f"/pools/{name}?limit={known.chance.choice((1, 3, 900))}")
+    return request("GET", f"/pools/{name}?limit={known.chance.choice((1, 3, 900))}")
 
 
 def read_only(path: str) -> Callable[[Known], bytes]:
-    return lambda _: write("GET", path)
+    return lambda _: request("GET", path)
 
 
 # what is no API

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from contextlib import nullcontext
 
-from measure import (Path, Run, Runs, TOOLS, around, cpu_per_cycle, in_turns,
+from measure import (Path, Runs, TOOLS, around, cpu_per_cycle, in_turns,
                      load, setting, numbers, output, pairs, pids, plot_cycles,
                      server_pids, show, verdict, words)
 from stack import metric, started

@@ -4,13 +4,16 @@ what ran, such as "pair", "what" and "clients".
 """
 from __future__ import annotations
 
+import json
 import os
+import resource
 import statistics
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from guarded import identity
 from processes import cpu_us
 from stack import TOOLS, Stack
 
@@ -106,6 +109,30 @@ class Load:
 
     def end(self) -> Run:
         return values(self.child.communicate()[0])
+
+
+def request(method: str, path: str, body: object = None, *headers: str) -> bytes:
+    """As it goes over the wire."""
+    text = b"" if body is None else json.dumps(body).encode()
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost", *headers]
+    if body is not None:
+        lines += ["Content-Type: application/json", f"Content-Length: {len(text)}"]
+    return "\r\n".join([*lines, "", ""]).encode() + text
+
+
+def start_guarded(stack: Stack, rights: dict[str, str], *options: str) -> int:
+    """Server 0 for these identities; the token of each is its name."""
+    auth = stack.folder / "auth"
+    auth.touch(0o600)
+    auth.write_text("".join(f"{identity(name, name, *filter(None, [what]))}\n"
+                            for name, what in rights.items()))
+    return stack.start_server(0, "--auth-file", str(auth), *options)
+
+
+def allow_descriptors() -> None:
+    """As many as this process may have."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class Runs(list[Run]):

@@ -34,10 +34,10 @@ from typing import Any
 
 import spoiled
 from certificates import openssl
-from guarded import identity
 from measure import (CPUS, Run, Runs, TOOLS, around, costs, cpu_per_counted,
                      cpu_per_cycle, in_turns, load, numbers, output, pairs, pids,
-                     server_pids, setting, show, values, verdict, words)
+                     server_pids, setting, show, start_guarded, values, verdict,
+                     words)
 from processes import cpu_us, end, spawn
 from stack import NODES, Stack, metric, started
 
@@ -308,14 +308,10 @@ class Flood(Beside):
         return ["without", "with"] if case == "auth" else ["alone", "beside"]
 
     def start(self, stack: Stack) -> None:
-        """With an auth file and without; a token is its identity's name."""
-        auth = stack.folder / "auth"
-        auth.touch(0o600)
-        auth.write_text("".join(
-            f"{identity(name, name, rest)}\n" for name, rest in (
-                ("good", "lock"), ("bad", "lock rate=100"))))
+        """With an auth file and without."""
         self.stack, self.ports = stack, [
-            stack.start_server(0, "--auth-file", str(auth)), stack.start_server(1)]
+            start_guarded(stack, {"good": "lock", "bad": "lock rate=100"}),
+            stack.start_server(1)]
 
     def run(self, case: Any, what: str, pair: int) -> Run:
         if what == "alone":

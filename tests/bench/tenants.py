@@ -15,7 +15,6 @@
 """
 from __future__ import annotations
 
-import json
 import multiprocessing
 import socket
 import statistics
@@ -24,9 +23,8 @@ import time
 import uuid
 from functools import partial
 
-from guarded import identity
 from jobs import at_work, together
-from measure import Load, Results, setting
+from measure import Load, Results, request, setting, start_guarded
 from stack import Client, Stack
 
 CLIENTS = int(setting("CLIENTS", 64))
@@ -81,31 +79,18 @@ def begin_waits(port: int, token: str, count: int) -> list[socket.socket]:
     """So many acquires that wait for locks which are held."""
     waiting = []
     for number in range(count):
-        body = json.dumps({"resource": f"held:{number % 100}", "ttl_ms": 1000,
-                           "wait_ms": 45000})
         connection = socket.create_connection(("127.0.0.1", port))
-        connection.sendall(
-            f"POST /locks HTTP/1.1\r\nHost: localhost\r\n"
-            f"Authorization: Bearer {token}\r\n"
-            f"Content-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        connection.sendall(request(
+            "POST", "/locks", {"resource": f"held:{number % 100}", "ttl_ms": 1000,
+                               "wait_ms": 45000}, f"Authorization: Bearer {token}"))
         waiting.append(connection)
     return waiting
-
-
-def start_for(stack: Stack, greedy: str, other: str, *options: str) -> int:
-    """A server for these identities; each one's token is its name."""
-    auth = stack.folder / "auth"
-    auth.write_text("".join(
-        f"{identity(name, name)}\n" for name in (greedy, other)))
-    auth.chmod(0o600)
-    return stack.start_server(0, "--auth-file", str(auth), *options)
 
 
 def shares(stack: Stack, results: Results, is_short: bool) -> None:
     listing, waiting = (20, 100) if is_short else (LISTING, WAITING)
     limit_s = 1 if is_short else 0.1  # short ones run on busy machines
-    port = start_for(stack, "greedy", "operator")
+    port = start_guarded(stack, {"greedy": "", "operator": ""})
     hold(port, 100, "greedy")
     waits = begin_waits(port, "greedy", waiting)
     answers: dict[int, int] = {}
@@ -156,13 +141,9 @@ def force(port: int, grants: list[dict]) -> list[float]:
 
 def readers(stack: Stack, results: Results, is_short: bool) -> None:
     seconds, count = (3, READERS // 10) if is_short else (10, READERS)
-    auth = stack.folder / "auth"
-    auth.write_text("".join(f"{identity(name, name, rest)}\n" for name, rest in (
-        ("crowd", "lock"), ("good", "lock"), ("operator", "admin"),
-        ("greedy", "lock rate=20"))))
-    auth.chmod(0o600)
     limit = ("--max-readers", str(count)) if is_short else ()
-    port = stack.start_server(0, "--auth-file", str(auth), *limit)
+    port = start_guarded(stack, {"crowd": "lock", "good": "lock", "operator": "admin",
+                                 "greedy": "lock rate=20"}, *limit)
     crowd, grants = Client(port, "crowd"), []
     for _ in range(count - KEYS):
         crowd.send("POST", "/locks", SHARED)
@@ -235,7 +216,8 @@ def percentile(took_s: list[float], percent: int) -> float:
 
 
 def pools(stack: Stack, results: Results, is_short: bool) -> None:
-    port = start_for(stack, "greedy", "other", "--node-timeout-ms", "2000")
+    port = start_guarded(stack, {"greedy": "", "other": ""}, "--node-timeout-ms",
+                         "2000")
     rounds, count = (1, 20) if is_short else (4, 100)
     cases = {"of a pool of three": ("small", 3),
              "of a pool of a thousand": ("large", 1000),

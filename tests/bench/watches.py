@@ -6,14 +6,13 @@
 """
 from __future__ import annotations
 
-import resource
 import socket
 import statistics
 import threading
 import time
 
 from jobs import Job
-from measure import Results
+from measure import Results, allow_descriptors, request
 from stack import Client, Stack, metric
 
 LOCKS, CHANGES = 50, 20          # CHANGES of each lock: a grant or a release
@@ -95,9 +94,7 @@ def other(stack: Stack, results: Results, is_short: bool) -> None:
 
 def crowd(stack: Stack, results: Results, is_short: bool) -> None:
     seconds = 2 if is_short else CROWD_S
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE,
-                       (max(soft, min(hard, 2 * CROWD + 1000)), hard))
+    allow_descriptors()
     port = stack.start_server(0)
     # as many may watch: fewer if descriptors are scarce
     count = int(min(200 if is_short else CROWD,
@@ -109,9 +106,8 @@ def crowd(stack: Stack, results: Results, is_short: bool) -> None:
     for number in range(count):
         lock = number % CROWD_LOCKS
         watcher = socket.create_connection(("127.0.0.1", port))
-        watcher.sendall(f"GET /locks/crowd:{lock}?after={numbers[lock]}"
-                        "&wait_ms=45000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
-                        .encode())
+        watcher.sendall(request("GET", f"/locks/crowd:{lock}?after="
+                                f"{numbers[lock]}&wait_ms=45000"))
         watchers.append(watcher)
     time.sleep(1)
     before, began = stack.cpu_s(0), time.monotonic()
