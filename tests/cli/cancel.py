@@ -147,19 +147,25 @@ def what_it_got_unheard_is_released(world: World) -> None:
 
 
 @contextmanager
-def silent_server() -> Iterator[str]:
-    """Takes connections, and answers nothing."""
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        yield f"http://127.0.0.1:{silent.getsockname()[1]}"
+def silent_server() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Takes requests, and answers nothing. And what waits until one is there."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        links = []
+
+        def wait_asked() -> None:
+            silent.settimeout(WAIT_S)
+            links.append(silent.accept()[0])
+            assert links[-1].recv(1)
+        yield f"http://127.0.0.1:{silent.getsockname()[1]}", wait_asked
+        for link in links:
+            link.close()
 
 
 def a_second_signal_ends_it_at_once(world: World) -> None:
-    with silent_server() as url:
-        for command in "acquire", "run":
+    for command in "acquire", "run":
+        with silent_server() as (url, wait_asked):
             asks = ctl(world, url, command, "second")
-            time.sleep(0.4)
+            wait_asked()
             asks.send_signal(signal.SIGTERM)
             time.sleep(0.4)
             assert asks.poll() is None, "it still gives back"
@@ -185,10 +191,10 @@ def what_was_never_asked_for_is_not_given_back(world: World) -> None:
 
 
 def it_takes_two_seconds_at_most_and_says_so(world: World) -> None:
-    with silent_server() as url:
-        for command in "acquire", "run":
+    for command in "acquire", "run":
+        with silent_server() as (url, wait_asked):
             asks = ctl(world, url, command, "silent")
-            time.sleep(0.4)
+            wait_asked()
             asks.send_signal(signal.SIGTERM)
             began = time.monotonic()
             assert asks.wait(WAIT_S) == -signal.SIGTERM
