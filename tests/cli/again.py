@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from secure import play
-from world import WAIT_S, World
+from world import DIES_WITH_US, WAIT_S, World
 
 from processes import stopped  # in ../lib
 from waiting import wait_until
@@ -42,7 +42,8 @@ class Leader:
         urls = [word for url in world.urls for word in ("--url", url)]
         with self.log.open("ab") as log:
             self.ctl = subprocess.Popen(
-                [world.redlockctl, "run", "--again", "-t", "1", *urls, *options,
+                [*DIES_WITH_US, world.redlockctl, "run", "--again", "-t", "1", *urls,
+                 *options,
                  name, "--", "sh", "-c", NOTES + script, str(self.notes)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 process_group=0, preexec_fn=obey_signals)

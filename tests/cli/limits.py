@@ -15,7 +15,7 @@ from typing import Any
 
 from answers import Answer, Answers, Handler
 from secure import play
-from world import MAX_TTL_MS, WAIT_S, World
+from world import DIES_WITH_US, MAX_TTL_MS, WAIT_S, World
 
 from stack import ask  # in ../lib
 from waiting import wait_until
@@ -35,7 +35,7 @@ def run(urls: list[str], *words: str, command: str,
     program = os.environ.get("REDLOCKCTL", "build/release/redlockctl")
     wait = () if "--again" in words else ("-n",)
     return subprocess.Popen(
-        [program, "run", *wait, "-t", ttl, *words, "--", "sh", "-c", command],
+        [*DIES_WITH_US, program, "run", *wait, "-t", ttl, *words, "--", "sh", "-c", command],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, env=os.environ | {"REDLOCKD_URL": " ".join(urls)})
 

@@ -26,6 +26,8 @@ from waiting import wait_until  # noqa: E402
 NODES = 5
 WAIT_S = 30
 MAX_TTL_MS = 4000
+# a redlockctl that starts again would outlive a test that has failed
+DIES_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 
 def now_ns() -> int:
