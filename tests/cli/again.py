@@ -43,8 +43,7 @@ class Leader:
         with self.log.open("ab") as log:
             self.ctl = subprocess.Popen(
                 [*DIES_WITH_US, world.redlockctl, "run", "--again", "-t", "1", *urls,
-                 *options,
-                 name, "--", "sh", "-c", NOTES + script, str(self.notes)],
+                 *options, name, "--", "sh", "-c", NOTES + script, str(self.notes)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 process_group=0, preexec_fn=obey_signals)
 
