@@ -43,8 +43,7 @@ struct contender {
     enum state state;
     int64_t wanted_us; /* since it has wanted the lock */
     int64_t asked_us;  /* the request under way was sent */
-    int64_t granted_us;
-    uint64_t grants; /* of those that count */
+    uint64_t grants;   /* of those that count */
     char id[256], token[256];
 };
 
@@ -60,9 +59,8 @@ static struct contention {
     int64_t hold_us;
     double seconds;
     int64_t begin_us, end_us; /* grants from begin to end count */
-    uint64_t grants, refusals, failures;
+    uint64_t grants, failures;
     struct sample wait;        /* of those granted, from when they wanted it */
-    struct sample hold;        /* that was meant to be HOLD_US */
     struct sample release;     /* from a DELETE to its answer */
     struct sample same, cross; /* from a DELETE sent to the grant of another
                                   client, of that server and of others */
@@ -132,8 +130,6 @@ static void release(struct contender *client)
     client->state = RELEASES;
     *due_of(client) = 0;
     client->asked_us = sample_now_us();
-    if (counts(client->asked_us))
-        sample_add(&all.hold, client->asked_us - client->granted_us);
     client->resource->released_us = client->asked_us;
     const char *error = http_delete(&client->http, path, client->token);
     if (error)
@@ -166,7 +162,6 @@ static void take_grant(struct contender *client, int64_t now_us)
     }
     resource->last = client;
     client->wanted_us = 0;
-    client->granted_us = now_us;
     client->state = HOLDS;
     *due_of(client) = now_us + all.hold_us;
     if (all.hold_us == 0)
@@ -177,7 +172,6 @@ static void take_refusal(struct contender *client, int64_t now_us)
 {
     int64_t delay_us = (int64_t)all.least_ms * 1000;
     delay_us += random() % ((int64_t)(all.most_ms - all.least_ms) * 1000 + 1);
-    all.refusals++;
     pause_until(client, now_us + delay_us);
 }
 
@@ -297,14 +291,8 @@ static void begin(void)
 
 static void print_sample(const char *name, struct sample *sample)
 {
-    double sum_us = 0;
-    for (size_t i = 0; i < sample->count; i++)
-        sum_us += sample->us[i];
-    printf(" %s_count %zu %s_p50_us %" PRIu32 " %s_p99_us %" PRIu32
-           " %s_mean_us %.1f",
-           name, sample->count, name, sample_percentile(sample, 50), name,
-           sample_percentile(sample, 99), name,
-           sample->count > 0 ? sum_us / (double)sample->count : 0);
+    printf(" %s_p50_us %" PRIu32 " %s_p99_us %" PRIu32, name,
+           sample_percentile(sample, 50), name, sample_percentile(sample, 99));
 }
 
 /* Names and values, for contention.py. */
@@ -320,13 +308,11 @@ static void report(void)
     }
     getrusage(RUSAGE_SELF, &used);
     printf("grants_per_s %.1f handovers_per_s %.1f grants %" PRIu64
-           " refusals %" PRIu64 " failures %" PRIu64 " fewest %" PRIu64
-           " most %" PRIu64,
+           " failures %" PRIu64 " fewest %" PRIu64 " most %" PRIu64,
            (double)counted / all.seconds,
            (double)(all.same.count + all.cross.count) / all.seconds, all.grants,
-           all.refusals, all.failures, fewest, most);
+           all.failures, fewest, most);
     print_sample("wait", &all.wait);
-    print_sample("hold", &all.hold);
     print_sample("release", &all.release);
     print_sample("same", &all.same);
     print_sample("cross", &all.cross);
