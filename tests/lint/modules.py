@@ -19,7 +19,7 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[2]
 LONE = ROOT / "tests/lint/lone_headers"
-LONE_MOST = 33  # as many as the list has: lower it with the list
+LONE_MOST = 31  # as many as the list has: lower it with the list
 FOLDERS = ("server", "api", "cli")
 STATIC = re.compile(r"^static\b[^;={]*?\b(\w+)\([^;]*?\)\s*\{", re.M)
 INCLUDE = re.compile(r'^#include "(.*)"', re.M)
