@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "process.h"
+
 enum { FILE_MAX = 1024 * 1024 };
 
 struct reader {
@@ -25,30 +27,14 @@ static bool certificates_fail(const struct reader *reader,
     return false;
 }
 
-/* ---- files -------------------------------------------------------------- */
-
-/* Terminates the text. mode: of the file, or NULL. */
 static bool certificates_read_file(const struct reader *reader,
                                    const struct certificate_file *named,
                                    gnutls_datum_t *out, mode_t *mode)
 {
-    struct stat info;
-    FILE *file = fopen(named->path, "re");
-    char *text = file != NULL ? malloc(FILE_MAX + 1) : NULL;
-    int reason = errno;
-    size_t len = text != NULL ? fread(text, 1, FILE_MAX + 1, file) : 0;
-    if (text != NULL && (ferror(file) || len > FILE_MAX)) {
-        reason = ferror(file) ? errno : EFBIG;
-        free(text);
-        text = NULL;
-    }
-    if (text != NULL && mode != NULL)
-        *mode = fstat(fileno(file), &info) == 0 ? info.st_mode : 0;
-    if (file != NULL)
-        (void)fclose(file); /* only read */
+    size_t len;
+    char *text = process_read_file(named->path, 0, FILE_MAX, &len, mode);
     if (text == NULL)
-        return certificates_fail(reader, named, strerror(reason));
-    text[len] = '\0';
+        return certificates_fail(reader, named, strerror(errno));
     out->data = (unsigned char *)text;
     out->size = (unsigned)len;
     return true;
@@ -102,7 +88,7 @@ static bool load_pair(const struct reader *reader, struct certificates *it)
     it->has_own = *files->chain.path != '\0';
     if (!it->has_own)
         return true;
-    if (!certificates_read_file(reader, &files->chain, &chain, NULL))
+    if (!certificates_read_file(reader, &files->chain, &chain, &mode))
         return false;
     bool is_done = certificates_parse(&certificates, &chain);
     if (is_done) { /* the first of the chain is the own one */
@@ -166,9 +152,10 @@ static bool load_crl(const struct reader *reader, struct certificates *it,
     struct parsed authorities;
     gnutls_x509_crl_t *lists = NULL;
     unsigned count = 0;
+    mode_t mode;
     if (*file->path == '\0')
         return true;
-    if (!certificates_read_file(reader, file, &text, NULL))
+    if (!certificates_read_file(reader, file, &text, &mode))
         return false;
     bool is_done = certificates_parse(&authorities, ca) ||
                    certificates_fail(reader, file, "no memory");
@@ -194,6 +181,7 @@ static bool load_ca(const struct reader *reader, struct certificates *it)
 {
     const struct certificate_file *file = &reader->files->ca;
     gnutls_datum_t text = {NULL, 0};
+    mode_t mode;
     it->has_ca = *file->path != '\0';
     if (!it->has_ca && reader->files->has_system_ca) {
         int count = gnutls_certificate_set_x509_system_trust(it->credentials);
@@ -207,7 +195,7 @@ static bool load_ca(const struct reader *reader, struct certificates *it)
     }
     if (!it->has_ca)
         return true;
-    if (!certificates_read_file(reader, file, &text, NULL))
+    if (!certificates_read_file(reader, file, &text, &mode))
         return false;
     int count = gnutls_certificate_set_x509_trust_mem(it->credentials, &text,
                                                       GNUTLS_X509_FMT_PEM);

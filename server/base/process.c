@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- random bytes -------------------------------------------------------- */
@@ -73,4 +75,32 @@ bool process_end_output(void)
         return true;
     perror("redlockd: standard output");
     return false;
+}
+
+char *process_read_file(const char *path, int flags, size_t most, size_t *len,
+                        mode_t *mode)
+{
+    struct stat info = {.st_mode = 0};
+    char *text = NULL;
+    ssize_t got = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    *len = 0;
+    *mode = 0;
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &info) == 0)
+        text = malloc(most + 1);
+    while (text != NULL && *len <= most &&
+           (got = read(fd, text + *len, most + 1 - *len)) > 0)
+        *len += (size_t)got;
+    int error = *len > most ? EFBIG : errno;
+    (void)close(fd); /* only read: nothing can be lost */
+    *mode = info.st_mode;
+    if (got != 0) {
+        free(text);
+        errno = error;
+        return NULL;
+    }
+    text[*len] = '\0';
+    return text;
 }

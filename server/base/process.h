@@ -1,6 +1,6 @@
 /*
  * What a process has of the kernel: random bytes, descriptors, limits, its
- * stdout.
+ * stdout, and files that it reads whole.
  */
 #ifndef REDLOCKD_PROCESS_H
 #define REDLOCKD_PROCESS_H
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Fills buf with len bytes of getrandom(2), through a small buffer. */
 void random_fill(void *buf, size_t len);
@@ -24,5 +25,13 @@ int64_t process_raise_descriptors(void);
 
 /* Flushes stdout. False: some could not be written; stderr says why. */
 bool process_end_output(void);
+
+/*
+ * All of a file of at most so many bytes, and a NUL; to be freed. flags:
+ * additional O_…, or 0; mode: of the file, 0: it could not be opened. NULL:
+ * errno says why; EFBIG: it is larger.
+ */
+char *process_read_file(const char *path, int flags, size_t most, size_t *len,
+                        mode_t *mode);
 
 #endif

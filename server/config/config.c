@@ -11,9 +11,14 @@
 #include <regex.h>
 #include <stdarg.h>
 
-#include "../base/address.h"
+#include "../base/process.h"
 
-enum { DAY_MS = 24 * 60 * 60 * 1000, RATIO_CHARS = 17, NAME_SIZE = 64 };
+enum {
+    DAY_MS = 24 * 60 * 60 * 1000,
+    RATIO_CHARS = 17,
+    NAME_SIZE = 64,
+    FILE_MAX = 8191,
+};
 
 enum option_kind {
     IS_LISTEN,
@@ -574,18 +579,19 @@ static bool check_env(struct reader *reader, char **envp)
 static bool load_file(struct reader *reader, const struct option *option,
                       const char *path)
 {
-    char text[8192];
-    FILE *file = fopen(path, "r");
-    if (!file)
+    size_t len;
+    mode_t mode;
+    char *text = process_read_file(path, 0, FILE_MAX, &len, &mode);
+    if (!text && (mode == 0 || errno == ENOMEM))
         return config_refuse(reader, "%.200s: %s", show(path), strerror(errno));
-    size_t len = fread(text, 1, sizeof text - 1, file);
-    bool is_whole = !ferror(file) && feof(file) && !memchr(text, '\0', len);
-    (void)fclose(file); /* only read: nothing can be lost */
-    if (!is_whole)
-        return config_refuse(reader, "%.200s must be a text file below 8 KiB",
-                             show(path));
-    text[len] = '\0';
-    return config_set_value(reader, option, text);
+    bool is_text = text && strlen(text) == len;
+    bool is_set =
+        is_text
+            ? config_set_value(reader, option, text)
+            : config_refuse(reader, "%.200s must be a text file below 8 KiB",
+                            show(path));
+    free(text);
+    return is_set;
 }
 
 /* Nodes come from their variable, or from the file that another one names. */

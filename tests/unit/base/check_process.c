@@ -3,6 +3,8 @@
  * tests/integration/check_start.c. Each test is a process of its own: its
  * limits and descriptors are nobody else's.
  */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -35,6 +37,46 @@ TEST(without_room_for_a_descriptor_it_says_so)
     close(STDIN_FILENO);
     ck_assert(!process_fill_descriptors());
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+static const struct {
+    const char *path;
+    size_t most;
+    int error; /* 0: it is read */
+    bool is_open;
+} files[] = {
+    {"/proc/self/comm", 100, 0, true}, {"/nowhere", 100, ENOENT, false},
+    {"/proc", 100, EISDIR, true},      {"/dev/zero", 100, EFBIG, true},
+    {"/dev/null", 0, 0, true},
+};
+
+TEST_EACH(a_file_is_read_whole_or_not_at_all, files)
+{
+    size_t len;
+    mode_t mode;
+    char *text =
+        process_read_file(files[_i].path, 0, files[_i].most, &len, &mode);
+    int error = text == NULL ? errno : 0;
+    ck_assert_int_eq(error, files[_i].error);
+    ck_assert_int_eq(mode != 0, files[_i].is_open);
+    ck_assert(text == NULL || strlen(text) == len);
+    free(text);
+}
+
+TEST(a_file_may_be_as_long_as_the_limit)
+{
+    size_t len, again;
+    mode_t mode;
+    char *text = process_read_file("/proc/self/comm", 0, 100, &len, &mode);
+    free(text);
+    text = process_read_file("/proc/self/comm", 0, len, &again, &mode);
+    ck_assert_uint_eq(len, again);
+    free(text);
+    text = process_read_file("/proc/self/comm", 0, len - 1, &again, &mode);
+    ck_assert_ptr_null(text);
+    ck_assert_int_eq(errno, EFBIG);
 }
 
 /* ---- random ------------------------------------------------------------- */
