@@ -92,7 +92,7 @@ int64_t head_content_length(const struct head *head);
 /*
  * The client of a request that proxies have passed on, as far as they are
  * trusted: the last address in X-Forwarded-For that is none of the proxies, a
- * list as in networks.h; without a port, borrowed. ptr NULL: the peer,
+ * list as in address.h; without a port, borrowed. ptr NULL: the peer,
  * address:port, is none of them, and so the client itself; or none of them has
  * told of another.
  */
@@ -120,8 +120,8 @@ bool head_is_json(struct span content_type);
  *   403  Origin names another host than Host does, and no allowed one; or the
  *        request comes from another site, and does not just open a page
  *
- * allowed_hosts: as in hosts.h. is_open: anybody may ask anything. is_get: its
- * method is GET.
+ * allowed_hosts: as in address.h. is_open: anybody may ask anything. is_get:
+ * its method is GET.
  */
 struct head_refusal head_check_page(const struct head *head,
                                     const char *allowed_hosts, bool is_open,

@@ -61,8 +61,8 @@ struct config {
     int64_t drain_ms;
     char auth_file[CONFIG_PATH_MAX + 1]; /* "": none */
     bool allow_anonymous;
-    char allowed_hosts[CONFIG_LIST_MAX + 1];   /* as in hosts.h */
-    char trusted_proxies[CONFIG_LIST_MAX + 1]; /* as in networks.h */
+    char allowed_hosts[CONFIG_LIST_MAX + 1];   /* as in address.h */
+    char trusted_proxies[CONFIG_LIST_MAX + 1]; /* as in address.h */
     int log_level;                             /* enum log_level */
     int log_format;                            /* enum log_format */
     char audit_log[CONFIG_PATH_MAX + 1];       /* "-": stdout; "": none */
