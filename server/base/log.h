@@ -22,7 +22,7 @@ bool log_is_enabled(enum log_level level);
 enum log_format { LOG_LOGFMT, LOG_JSON };
 
 /* How lines look from now on. Default: LOG_LOGFMT. */
-void log_set_format(enum log_format format);
+void log_set_format(enum log_format wanted);
 
 /* One key and its value; made by the macros below. text is borrowed. */
 struct log_field {

@@ -284,17 +284,24 @@ static void print_version(struct text *out, const struct family *it)
 
 /* ---- the table ----------------------------------------------------------- */
 
-#define FIELD(member, item)                                                    \
+#define FIELD(member)                                                          \
     {                                                                          \
-        offsetof(struct metrics, member), sizeof((struct metrics *)NULL)->item \
+        offsetof(struct metrics, member),                                      \
+            sizeof((struct metrics *)NULL)->member                             \
     }
-#define ONE(member) .field = FIELD(member, member)
+/* Of each item. */
+#define LIST(member)                                                           \
+    {                                                                          \
+        offsetof(struct metrics, member),                                      \
+            sizeof *((struct metrics *)NULL)->member                           \
+    }
+#define ONE(member) .field = FIELD(member)
 /* With the values of the label, in the order of their enum. */
 #define EACH(member, of, ...)                                                  \
-    .field = FIELD(member, member[0]), .label = (of),                          \
+    .field = LIST(member), .label = (of),                                      \
     .values = (const char *const[]){__VA_ARGS__},                              \
     .count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
-#define NODES(member) .field = FIELD(member, member[0]), .label = "node"
+#define NODES(member) .field = LIST(member), .label = "node"
 
 static const struct family families[] = {
     {"http_requests_accepted_total", "counter", "Requests whose head was read.",
@@ -351,18 +358,17 @@ static const struct family families[] = {
     {"http_request_duration_seconds", "histogram",
      "From the head of a request to its answer, except acquires that may wait; "
      "of operations in batches, too.",
-     .bounds = usual_bounds,
-     .field = FIELD(request_duration, request_duration[0]), .label = "call",
+     .bounds = usual_bounds, .field = LIST(request_duration), .label = "call",
      .values = metrics_call_names, .count = METRICS_CALLS},
     {"file_read_timestamp_seconds", "gauge",
      "When a file of the configuration was last read successfully, in Unix "
      "time.",
-     .shown = FIELD(file_read_s, file_read_s[0]),
+     .shown = LIST(file_read_s),
      EACH(file_read_s, "file", "auth", "certificates", "crl")},
     {"file_refused", "gauge",
      "1 if a file was unusable when it was last read: its previous content "
      "stays in effect.",
-     .shown = FIELD(file_read_s, file_read_s[0]),
+     .shown = LIST(file_read_s),
      EACH(file_is_refused, "file", "auth", "certificates", "crl")},
     {"tls_handshakes_total", "counter",
      "TLS handshakes of clients by their result.",
@@ -370,15 +376,15 @@ static const struct family families[] = {
           "bad_certificate", "failed")},
     {"tls_certificate_expiry_timestamp_seconds", "gauge",
      "When the certificate of --tls-cert expires, in Unix time.",
-     .shown = FIELD(tls_until_s, tls_until_s), ONE(tls_until_s)},
+     .shown = FIELD(tls_until_s), ONE(tls_until_s)},
     {"tls_client_crl_next_update_timestamp_seconds", "gauge",
      "When the list of --tls-client-crl is outdated, in Unix time.",
-     .shown = FIELD(crl_until_s, crl_until_s), ONE(crl_until_s)},
+     .shown = FIELD(crl_until_s), ONE(crl_until_s)},
     {"operations_total", "counter", "Finished operations by their outcome.",
      .print = print_operations},
     {"round_duration_seconds", "histogram",
      "From the sending of a round to its verdict.", .bounds = usual_bounds,
-     .field = FIELD(round_duration, round_duration[0]), .label = "operation",
+     .field = LIST(round_duration), .label = "operation",
      .values = metrics_call_names, .count = LOCK_CALLS},
     {"rounds_widened_total", "counter",
      "Acquire rounds that asked more than a quorum, by the reason.",
@@ -417,7 +423,7 @@ static const struct family families[] = {
      NODES(node_is_new)},
     {"node_durable", "gauge",
      "1 if the node said last that it keeps its memory across a restart.",
-     NODES(node_is_durable), .shown = FIELD(node_is_known, node_is_known[0])},
+     NODES(node_is_durable), .shown = LIST(node_is_known)},
     {"node_clock_lead_seconds", "gauge",
      "How far a node's clock is ahead of the median of all.",
      NODES(clock_offset_us), .decimals = 6},
@@ -426,8 +432,7 @@ static const struct family families[] = {
      NODES(clock_steps)},
     {"node_tls_certificate_expiry_timestamp_seconds", "gauge",
      "When the certificate that a node shows expires, in Unix time.",
-     NODES(node_certificate_until_s),
-     .shown = FIELD(node_certificate_until_s, node_certificate_until_s[0])},
+     NODES(node_certificate_until_s), .shown = LIST(node_certificate_until_s)},
     {"node_round_trip_seconds", "histogram",
      "From the queueing of a command to its reply.", .bounds = usual_bounds,
      NODES(node_rtt)},
