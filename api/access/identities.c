@@ -7,11 +7,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "../../server/base/clock.h"
 #include "../../server/base/encoding.h"
 #include "../../server/base/log.h"
+#include "../../server/base/process.h"
 #include "../../server/lock/names.h"
 #include "../message/id.h"
 
@@ -359,49 +359,30 @@ void identities_free(struct identities *all)
 
 /* ---- the file ----------------------------------------------------------- */
 
-static bool fail_file(char reason[IDENTITIES_ERROR_MAX], const char *text)
+static void fail_file(char reason[IDENTITIES_ERROR_MAX], const char *text)
 {
     (void)snprintf(reason, IDENTITIES_ERROR_MAX, "%c%s",
                    tolower((unsigned char)text[0]), text + 1);
-    return false;
-}
-
-/* All of it into text, which has room for one byte too many: its size is only
- * what it was a moment ago. False: reason tells why not. */
-static bool read_all(int fd, struct span *text,
-                     char reason[IDENTITIES_ERROR_MAX])
-{
-    char *to = (char *)text->ptr;
-    while (text->len <= IDENTITIES_SIZE_MAX) {
-        ssize_t got = read(fd, to + text->len,
-                           (size_t)IDENTITIES_SIZE_MAX + 1 - text->len);
-        if (got < 0)
-            return fail_file(reason, strerror(errno));
-        if (got == 0)
-            return true;
-        text->len += (size_t)got;
-    }
-    return fail_file(reason, "it is larger than 1 MiB");
 }
 
 /* NULL: reason tells why. */
-static struct identities *read_file(const char *path, struct stat *info,
+static struct identities *read_file(const char *path, mode_t *mode,
                                     char reason[IDENTITIES_ERROR_MAX])
 {
     struct identities *identities = NULL;
-    struct span text = {NULL, 0};
-    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, info) != 0)
-        (void)fail_file(reason, strerror(errno));
-    else if (!S_ISREG(info->st_mode))
-        (void)fail_file(reason, "it is not a regular file");
-    else if ((text.ptr = malloc((size_t)IDENTITIES_SIZE_MAX + 1)) == NULL)
-        (void)fail_file(reason, "no memory");
-    else if (read_all(fd, &text, reason))
-        identities = identities_parse(text, reason);
-    free((char *)text.ptr);
-    if (fd >= 0)
-        (void)close(fd); /* only read */
+    size_t len;
+    char *text = process_read_file(path, O_NONBLOCK | O_NOCTTY,
+                                   IDENTITIES_SIZE_MAX, &len, mode);
+    int error = errno;
+    if (*mode != 0 && !S_ISREG(*mode))
+        fail_file(reason, "it is not a regular file");
+    else if (text != NULL)
+        identities = identities_parse((struct span){text, len}, reason);
+    else if (error == EFBIG)
+        fail_file(reason, "it is larger than 1 MiB");
+    else
+        fail_file(reason, error == ENOMEM ? "no memory" : strerror(error));
+    free(text);
     return identities;
 }
 
@@ -416,12 +397,12 @@ void identities_explain(const char *path, const char *reason,
 struct identities *identities_load(const char *path,
                                    char error[IDENTITIES_TEXT_MAX])
 {
-    struct stat info;
+    mode_t mode;
     char reason[IDENTITIES_ERROR_MAX];
-    struct identities *identities = read_file(path, &info, reason);
+    struct identities *identities = read_file(path, &mode, reason);
     if (identities == NULL)
         identities_explain(path, reason, error);
-    else if ((info.st_mode & (S_IROTH | S_IWOTH)) != 0)
+    else if ((mode & (S_IROTH | S_IWOTH)) != 0)
         log_write(LOG_WARN, "auth_file_open",
                   (struct log_field[]){
                       LOG_S("file", path),
