@@ -88,8 +88,10 @@ char *process_read_file(const char *path, int flags, size_t most, size_t *len,
     *mode = 0;
     if (fd < 0)
         return NULL;
-    if (fstat(fd, &info) == 0)
+    if (fstat(fd, &info) == 0) {
+        errno = ENOMEM;
         text = malloc(most + 1);
+    }
     while (text != NULL && *len <= most &&
            (got = read(fd, text + *len, most + 1 - *len)) > 0)
         *len += (size_t)got;
