@@ -583,7 +583,7 @@ bool networks_are_valid(const char *list)
 
 bool networks_have(const char *list, struct span address)
 {
-    struct in6_addr wanted;
+    struct in6_addr wanted = IN6ADDR_ANY_INIT;
     struct network network = {.bits = 0};
     struct span entry;
     bool is_v4;
@@ -602,7 +602,7 @@ bool networks_have(const char *list, struct span address)
 
 bool networks_read_address(struct span text, struct span *address)
 {
-    struct in6_addr ignored;
+    struct in6_addr ignored = IN6ADDR_ANY_INIT;
     bool is_v4;
     *address = text;
     if (text.len == 0)
