@@ -628,7 +628,7 @@ static void drop_outdated(struct operation *it)
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].is_sent &&
             !members_has_memory(&it->operations->nodes->members, i,
-                                  round->votes[i].life))
+                                round->votes[i].life))
             round_note_outdated(round, i);
 }
 
