@@ -1,3 +1,4 @@
+/* Apart from exchange.c, its only caller: that knows no path. */
 /*
  * From a whole request to its answer, or to the operation that it waits for.
  * Apart from exchange, its only caller, which knows connections and not what is

@@ -1,3 +1,4 @@
+/* Apart from main.c: only notify.c sees the library of systemd. */
 /*
  * What the log and the service manager (sd_notify(3)) are told of the life of
  * the process. Only notify.c includes <systemd/sd-daemon.h>.

@@ -1,3 +1,4 @@
+/* Apart from main.c: a program of its own, which the units run. */
 /*
  * --plan: what a start with this configuration would do with the nodes, before
  * it is done. It only looks at them.

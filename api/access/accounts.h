@@ -1,3 +1,4 @@
+/* Apart from access.h: what an identity did, without requests. */
 /*
  * What each identity did on this server, beside what it may do. An account
  * outlives the reload of the file as long as its identity is in it, and longer

@@ -1,3 +1,4 @@
+/* Apart from accounts.h: it reads a file, and knows no account. */
 /*
  * Who may ask, and for what: what an auth file says. One line per identity:
  *

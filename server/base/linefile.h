@@ -1,3 +1,4 @@
+/* Apart from audit.c, its only user: it knows nothing of lines. */
 /*
  * A file, pipe or terminal that whole lines are appended to, whether or not it
  * takes them now. The rest is kept for later, up to a limit. The caller never

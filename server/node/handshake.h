@@ -1,3 +1,4 @@
+/* Apart from line.h: fuzzers and units play it without a socket. */
 /*
  * The first commands on each new connection to a node. They read its run_id,
  * whether it is fit for locks, its clock, and whether our user may do all that

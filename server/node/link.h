@@ -1,3 +1,4 @@
+/* Apart from world.c, which alone includes it and wires all parts. */
 /*
  * Calls to one node and their replies, over a line (line.h). Garbage, or more
  * than was asked for, ends the connection.

@@ -1,3 +1,4 @@
+/* Apart from link.c: units play it without a connection. */
 /*
  * Pipelines commands to one node, and finds the command of each reply. Calls
  * gather in a batch until another command is sent or the turn ends; each gets

@@ -1,14 +1,11 @@
 #!/usr/bin/env python3
 """A noun is one module, and a static function has a name of its own.
 
-modules.py [--prune]
-
 No two static functions of server/, api/ and cli/ share a name: so
 a backtrace and grep find the one that is meant. No header there has only one
 includer besides its own .c, which is the sign of a noun cut in two, unless its
-first line is a comment that says why; tests do not count. tests/lint/lone_headers
-lists those that are still to be merged: it only shrinks; --prune takes out those
-that need not be listed any more. First a test shows that what is wrong is noticed.
+first line is a comment that says why; tests do not count. First a test shows that
+what is wrong is noticed.
 """
 from __future__ import annotations
 
@@ -18,8 +15,6 @@ from collections import defaultdict
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parents[2]
-LONE = ROOT / "tests/lint/lone_headers"
-LONE_MOST = 31  # as many as the list has: lower it with the list
 FOLDERS = ("server", "api", "cli")
 STATIC = re.compile(r"^static\b[^;={]*?\b(\w+)\([^;]*?\)\s*\{", re.M)
 INCLUDE = re.compile(r'^#include "(.*)"', re.M)
@@ -60,24 +55,15 @@ def normal(path: PurePosixPath) -> str:
     return "/".join(parts)
 
 
-def complaints(texts: Texts, listed: list[str], most: int) -> list[str]:
-    lone = lone_headers(texts)
-    found = shared_names(texts)
-    found += [f"{name}: only {by} includes it; merge them, or say in its first "
-              "line why not" for name, by in sorted(lone.items())
-              if name not in listed]
-    found += [f"tests/lint/lone_headers: {name} need not be listed"
-              for name in listed if name not in lone]
-    if len(listed) > most:
-        found.append("tests/lint/lone_headers: has grown")
-    if len(listed) < most:
-        found.append(f"tests/lint/modules.py: LONE_MOST may be {len(listed)}")
-    return found
+def complaints(texts: Texts) -> list[str]:
+    return shared_names(texts) + [
+        f"{name}: only {by} includes it; merge them, or say in its first "
+        "line why not" for name, by in sorted(lone_headers(texts).items())]
 
 
 def test() -> None:
-    def gives(want: list[str], texts: Texts, *listed: str, most: int = 0) -> None:
-        got = complaints(texts, list(listed), most)
+    def gives(want: list[str], texts: Texts) -> None:
+        got = complaints(texts)
         assert len(got) == len(want) and all(
             part in one for part, one in zip(want, got)), (want, got)
 
@@ -89,10 +75,6 @@ def test() -> None:
     gives(["cli/a.h: only cli/b.c"], lone)
     gives([], lone | reason)
     gives(["cli/a.h: only"], lone | {"cli/a.h": "/* see b.c */\n"})
-    gives([], lone, "cli/a.h", most=1)
-    gives(["cli/a.h need not"], good, "cli/a.h", most=1)
-    gives(["has grown"], lone, "cli/a.h")
-    gives(["LONE_MOST may be 1"], lone, "cli/a.h", most=2)
     first = "static int walk(int a,\n                int b)\n{\n}\n"
     gives(["walk: static in cli/a.c and in cli/b.c"], good | {
         "cli/a.c": good["cli/a.c"] + first,
@@ -105,24 +87,12 @@ def test() -> None:
         "static int (*const all[])(int) = {walk};\nint c = walk(1);\n"})
 
 
-def prune(texts: Texts) -> None:
-    kept = [name for name in LONE.read_text().split()
-            if name in lone_headers(texts)]
-    LONE.write_text("".join(f"{name}\n" for name in kept))
-    script = Path(__file__)
-    script.write_text(re.sub(r"^LONE_MOST = \d+", f"LONE_MOST = {len(kept)}",
-                             script.read_text(), flags=re.M))
-
-
 def main() -> int:
     test()
     texts = {str(path.relative_to(ROOT)): path.read_text()
              for folder in FOLDERS
              for path in sorted((ROOT / folder).rglob("*.[ch]"))}
-    if "--prune" in sys.argv:
-        prune(texts)
-        return 0
-    found = complaints(texts, LONE.read_text().split(), LONE_MOST)
+    found = complaints(texts)
     for one in found:
         print(one)
     return 1 if found else 0

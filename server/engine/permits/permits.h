@@ -1,3 +1,4 @@
+/* Apart from parts.h: a part of the engine, as waits.h is. */
 /*
  * Permits: at most so many holders of one resource, its limit.
  *

@@ -1,3 +1,4 @@
+/* Apart from permits.h: what is believed of a pool, without I/O. */
 /*
  * The pools whose permits are asked for on this server: what it believes of
  * their slots, and the permits that want one.

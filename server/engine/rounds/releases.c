@@ -405,8 +405,8 @@ static void hand_over(struct releases *releases, struct release *it)
     it->owed &= (uint16_t)~due;
 }
 
-static void ask_again(struct releases *releases, struct release *it,
-                      uint16_t nodes)
+static void releases_ask_again(struct releases *releases, struct release *it,
+                               uint16_t nodes)
 {
     struct call call = fence_call(CALL_RELEASE, texts_first(&it->texts),
                                   texts_second(&it->texts));
@@ -440,7 +440,7 @@ static void releases_go_on(struct releases *releases, struct release *it,
     uint16_t due = is_clients ? due_again(releases, it) : 0;
     if (due != 0) {
         if (is_time)
-            ask_again(releases, it, due);
+            releases_ask_again(releases, it, due);
         return;
     }
     if (is_time)

@@ -1,3 +1,4 @@
+/* Apart from members.h: a rule of its own, without nodes. */
 /*
  * The first start: N unused nodes, admitted at once. Pure.
  *

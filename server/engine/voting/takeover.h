@@ -1,3 +1,4 @@
+/* Apart from members.h: a rule of its own, without nodes. */
 /*
  * A change of the names: whether the old ones are dead. Pure.
  *
