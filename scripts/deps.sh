@@ -149,7 +149,7 @@ need_group() {
         need_command redis-server redis-server
         need_command openssl openssl
         ;;
-    alarms)
+    alerts)
         need_command redis-server redis-server
         need_command promtool prometheus
         need_debian_python yaml python3-yaml

@@ -5,7 +5,7 @@
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test generators page-test rights interop \
         neighbours python-test node-test go-test ctl-test proxies-test rotate-test examples examples-broken nemesis \
-        nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
+        nemesis-tools kube-test alerts-test mutants mutate model fuzz fuzzers starved \
         tls-test
 
 TEST_PKGS := $(PKGS) check libcurl
@@ -147,7 +147,7 @@ readme: $(OUT)/redlockd $(OUT)/redlockctl ## Paste the docs' commands, compare w
 runbooks: $(OUT)/redlockd $(OUT)/nemesis-shim.so $(MANUAL) ## Paste the runbooks on changing nodes or limits; ROWS="replace"
 	REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/readme/runbooks.py $(ROWS)
 
-drills: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Break nodes and servers one by one under load: what clients, log and alarms notice; SHORT=1 DRILLS="pause"
+drills: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Break nodes and servers one by one under load: what clients, log and alerts notice; SHORT=1 DRILLS="pause"
 	@scripts/deps.sh build run
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/drills/drills.py $(if $(SHORT),--short) $(if $(DRILLS),"$(DRILLS)")
 
@@ -342,8 +342,8 @@ examples-broken: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## The same with clients
 kube-test: $(OUT)/redlockd ## Check the Kubernetes manifests; run their arguments; TESTS=check_live
 	@REDLOCKD=$(OUT)/redlockd tests/kube/run.sh $(TESTS)
 
-alarms-test: $(OUT)/redlockd ## Let each alarm fire; ask each query of the dashboard; TESTS=check_live
-	@REDLOCKD=$(OUT)/redlockd tests/alarms/run.sh $(TESTS)
+alerts-test: $(OUT)/redlockd ## Let each alert fire; ask each query of the dashboard; TESTS=check_live
+	@REDLOCKD=$(OUT)/redlockd tests/alerts/run.sh $(TESTS)
 
 compose-test: $(OUT)/redlockctl ## Stop, pause, replace what docker-compose starts
 	@tests/compose/run.sh
@@ -363,6 +363,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	python3 tests/lint/sources.py
 	tests/lint/layers.py $(OUT)
 	tests/lint/modules.py
+	tests/lint/words.py
 	scripts/map.py --check
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/proxies/check_deploy.py --check

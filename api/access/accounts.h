@@ -106,7 +106,7 @@ struct holding_lock {
                            HOLDING_READER_MAX bytes; empty: no reader's */
     bool may_be_either; /* it may be a reader's or, as before a downgrade, not
                            yet: whichever is known, or else not yet */
-    int64_t number;     /* its fencing number; 0: none yet */
+    int64_t number;     /* its fencing token; 0: none yet */
 };
 
 enum { HOLDING_READER_MAX = 40 };
@@ -160,7 +160,7 @@ bool holdings_is_full(struct holdings *all, const struct account *account,
 struct holding *holdings_move(struct holdings *all, struct holding *claim,
                               const struct holding_lock *lock);
 
-/* What was claimed is held with this fencing number, until then, or until it
+/* What was claimed is held with this fencing token, until then, or until it
  * was held already. */
 void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
                     int64_t until_us);

@@ -37,8 +37,8 @@ function makePath(points, name, toX, toY) {
   return path;
 }
 
-// title; lines: [{name, label, alarm}], name being a member of the points,
-// alarm of what is bad if it is not 0; format: of a value; least: the lowest
+// title; lines: [{name, label, alert}], name being a member of the points,
+// alert of what is bad if it is not 0; format: of a value; least: the lowest
 // top of the scale.
 class Chart {
   constructor({title, lines, format, least}) {
@@ -106,8 +106,8 @@ class Chart {
       setText(this.values[i], text);
       return `${label} ${text}`;
     });
-    const bad = this.lines.find(({name, alarm}) => alarm && last[name] > 0);
-    setRunbook(this.caption, bad === undefined ? '' : bad.alarm);
+    const bad = this.lines.find(({name, alert}) => alert && last[name] > 0);
+    setRunbook(this.caption, bad === undefined ? '' : bad.alert);
     this.drawing.setAttribute('aria-label', `${this.title}: ${told.join(', ')}`);
   }
 }

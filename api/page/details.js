@@ -3,7 +3,7 @@
 const HANDOVERS_MAX = 100;
 const HANDOVER_COLUMNS = [
   ['Time', 'time'], ['Change', 'change wide'], ['Owner', ''],
-  ['Fencing number', 'number'],
+  ['Fencing token', 'number'],
 ];
 
 // Shows terms and what is said of them; leaves what does not change.
@@ -37,7 +37,7 @@ function factsOf(lock, now) {
   const left = lock.endsAt === undefined ? undefined : lock.endsAt - now;
   return [
     ['Holder', describeHolder(lock)],
-    ['Fencing number', lock.fencing_token === undefined
+    ['Fencing token', lock.fencing_token === undefined
       ? 'none' : String(lock.fencing_token)],
     ['Expires in', left === undefined ? 'never, or not known'
       : left > 0 ? formatLeft(left) : 'expired'],

@@ -1,7 +1,7 @@
 // The list of locks.
 
 const LOCK_COLUMNS = [
-  ['Resource', 'name resource wide'], ['Owner', ''], ['Fencing number', 'number'],
+  ['Resource', 'name resource wide'], ['Owner', ''], ['Fencing token', 'number'],
   ['Expires in', 'number'], ['Waiters', 'number'], ['Held on', 'number'],
 ];
 const PAGE = 100;

@@ -8,7 +8,7 @@ const NODE_COLUMNS = [
 const REASON = 2;
 const OFFSET = 5;
 
-// as the alarm has it
+// as the alert has it
 const OFFSET_MAX_MS = 250;
 
 // What a node says of its durability is told once for all that say the same;
@@ -52,7 +52,7 @@ function noteDurability(nodes) {
     const who = names.length < nodes.length ? names.join(', ')
       : nodes.length === 1 ? 'the node' : `all ${nodes.length} nodes`;
     return {text: `Not durable: ${who} (${reason}).`,
-            alarm: 'RedlockdNodeNotDurable'};
+            alert: 'RedlockdNodeNotDurable'};
   });
 }
 

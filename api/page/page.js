@@ -188,7 +188,7 @@ const charts = [
   new Chart({title: 'Refusals per second', format: formatRate, least: 1,
              lines: [{name: 'held', label: '409 held'},
                      {name: 'unavailable', label: '503',
-                      alarm: 'RedlockdServerErrors'},
+                      alert: 'RedlockdServerErrors'},
                      {name: 'other', label: 'other'}]}),
 ];
 
@@ -198,26 +198,26 @@ function showTraffic(now) {
   }
 }
 
-// as the alarms have it, of their limits
+// as the alerts have it, of their limits
 const NEAR = 0.8;
 
 function makeFacts({gauges}) {
   const count = (name) => gauges.get(`redlockd_${name}`) || 0;
   const isNear = (name) => count(name) > NEAR * count(`${name}_max`);
-  const limited = (name, text, alarm) => isNear(name)
-    ? {text: `${text} of ${formatCount(count(`${name}_max`))}`, alarm}
-    : {text, alarm: ''};
+  const limited = (name, text, alert) => isNear(name)
+    ? {text: `${text} of ${formatCount(count(`${name}_max`))}`, alert}
+    : {text, alert: ''};
   return [
     limited('waiters', plural(count('waiters'), 'client waits', 'clients wait'),
             'RedlockdWaitersNearLimit'),
     {text: plural(count('rounds_widened_total'),
                   'acquire needed more than a quorum',
-                  'acquires needed more than a quorum'), alarm: ''},
+                  'acquires needed more than a quorum'), alert: ''},
     limited('connections',
             plural(count('connections'), 'connection', 'connections'),
             'RedlockdConnectionsNearLimit'),
     {text: `${plural(count('releases_pending'), 'release', 'releases')} pending`,
-     alarm: ''},
+     alert: ''},
   ];
 }
 
@@ -228,7 +228,7 @@ function showFacts(now) {
   }
   const age = formatAge(facts.at, now);
   showNotes(byId('facts'), [...makeFacts(facts),
-                            ...age === '' ? [] : [{text: age, alarm: ''}]]);
+                            ...age === '' ? [] : [{text: age, alert: ''}]]);
   setText(byId('several'), !traffic.isOfSeveral ? ''
     : 'Several servers answer here, and each counts for itself: figures and ' +
       'waiters are those of one or the other. Open the page on one server.');
@@ -238,7 +238,7 @@ function showFacts(now) {
 function failFacts({message, status}) {
   if (status === 403) {
     byId('charts').hidden = true;
-    showNotes(byId('facts'), [{text: message, alarm: ''}]);
+    showNotes(byId('facts'), [{text: message, alert: ''}]);
   }
 }
 

@@ -62,11 +62,11 @@ def fold(title: str, content: str) -> str:
 
 def main() -> None:
     index, runbook, operations = sys.argv[1:]
-    alarms, states = read(runbook), read(operations)
-    intro = alarms.pop("")
-    anchors = {anchor_of(title) for title in (*alarms, *NEEDED)}
+    alerts, states = read(runbook), read(operations)
+    intro = alerts.pop("")
+    anchors = {anchor_of(title) for title in (*alerts, *NEEDED)}
     text = render(intro, anchors, "runbook.md")
-    for title, content in alarms.items():
+    for title, content in alerts.items():
         text += fold(title, render(content, anchors, "runbook.md"))
     for title in NEEDED:
         text += fold(title, render(states[title], anchors, "operations.md"))

@@ -43,18 +43,18 @@ function setRunbook(holder, title) {
   }
 }
 
-// Shows the texts, and the runbook beside those with an alarm.
+// Shows the texts, and the runbook beside those with an alert.
 function showNotes(list, notes) {
   while (list.childElementCount > notes.length) {
     list.lastElementChild.remove();
   }
-  notes.forEach(({text, alarm}, i) => {
+  notes.forEach(({text, alert}, i) => {
     const item = list.children[i] || list.appendChild(makeElement('li'));
     if (item.firstChild === null) {
       item.append(document.createElement('bdi'));
     }
     setText(item.firstChild, text);
-    setRunbook(item, alarm);
+    setRunbook(item, alert);
   });
 }
 

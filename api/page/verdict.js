@@ -34,31 +34,31 @@ function judge({voting, quorum, total, nodes}) {
             line: `No quorum${isStart ? ' yet' : ''}: no lock is granted.`,
             title: `No quorum${isStart ? ' yet' : ''}`,
             detail: `${count}; ${quorum} are needed.`,
-            alarm: isStart ? '' : 'RedlockdNoQuorum'};
+            alert: isStart ? '' : 'RedlockdNoQuorum'};
   }
   if (voting === total) {
     return {level: 'good', line: 'Locking works.', title: 'Locking works',
             detail: `${count}; ` +
                     `${margin === 0 ? 'none' : `${margin} more`} may fail.`,
-            alarm: ''};
+            alert: ''};
   }
   const missing = describeMissing(nodes);
   return margin === 0
     ? {level: 'less', title: count,
        line: `Locking works, but no other node may fail: ${missing}.`,
        detail: `${count}, no more than are needed.`,
-       alarm: 'RedlockdNoNodeToSpare'}
+       alert: 'RedlockdNoNodeToSpare'}
     : {level: 'less', title: count, line: `Locking works, but ${missing}.`,
-       detail: `${count}; ${margin} more may fail.`, alarm: ''};
+       detail: `${count}; ${margin} more may fail.`, alert: ''};
 }
 
 // Who is refused has met no outage.
 function describeFailure({message, status}) {
   if (status === 403 || status === 429) {
-    return {level: 'unknown', line: message, title: 'Refused', alarm: ''};
+    return {level: 'unknown', line: message, title: 'Refused', alert: ''};
   }
   return {level: 'bad', line: message, title: 'No answer',
-          alarm: status === undefined ? 'RedlockdDown'
+          alert: status === undefined ? 'RedlockdDown'
             : status >= 500 ? 'RedlockdServerErrors' : ''};
 }
 
@@ -109,7 +109,7 @@ class Verdict {
     }
     return now - askedAt < LATE_MS
       ? {level: 'unknown', line: 'Asking the server …', title: 'Asking',
-         alarm: ''}
+         alert: ''}
       : describeFailure({message: NO_ANSWER});
   }
 
@@ -119,7 +119,7 @@ class Verdict {
     }
     const trouble = this.findTrouble(now);
     const known = this.answer === undefined ? undefined : judge(this.answer);
-    const {level, line, title, alarm} = trouble || this.describeServer(known);
+    const {level, line, title, alert} = trouble || this.describeServer(known);
     const headline = byId('verdict-line');
     byId('verdict').dataset.level = level;
     document.body.classList.toggle('old', trouble !== undefined);
@@ -130,7 +130,7 @@ class Verdict {
       : trouble === undefined ? known.detail + this.describeHope(now)
         : `${this.isStopping ? 'It was about to stop. ' : ''}` +
           `Last known: ${known.detail}`);
-    setRunbook(byId('verdict-detail').parentElement, alarm);
+    setRunbook(byId('verdict-detail').parentElement, alert);
     setText(byId('updated'), this.describeAge(trouble, now));
     byId('other-token').hidden = this.error === undefined ||
                                  this.error.code !== 'forbidden';
@@ -140,7 +140,7 @@ class Verdict {
   describeServer(known) {
     return !this.isStopping ? known
       : {level: 'less', line: 'This server is about to stop.',
-         title: 'Stopping', alarm: ''};
+         title: 'Stopping', alert: ''};
   }
 
   describeHope(now) {

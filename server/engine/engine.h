@@ -105,7 +105,7 @@ struct engine_acquire {
  *          bytes; ttl_ms as for acquire. is_shared: an exclusive lock becomes
  *          a shared one, and the result has another token
  * release  the token as for extend
- * force    releases the lock with this fencing number, whoever holds it, also
+ * force    releases the lock with this fencing token, whoever holds it, also
  *          where only a minority of the nodes has it; 0: the locks of all
  *          readers that are there, but no writer's. What is granted after its
  *          answer stays

@@ -20,7 +20,7 @@ enum {
     READERS_MAX = 10000,   /* that may be allowed to share a lock */
     PREFIX_MAX = 64,       /* bytes in front of each key */
     NODE_DETAIL_MAX = 500, /* of a sentence about a node, with its NUL */
-    FENCE_SLOTS = 16384,   /* fields for fencing numbers on a node */
+    FENCE_SLOTS = 16384,   /* fields for fencing tokens on a node */
     TTL_MIN_MS = 100,      /* the shortest TTL allowed */
 };
 
@@ -46,7 +46,7 @@ enum lock_call {
     LOCK_EXTEND,
     LOCK_RELEASE,
     LOCK_INSPECT,
-    LOCK_FORCE, /* a release by its fencing number */
+    LOCK_FORCE, /* a release by its fencing token */
 };
 
 enum { LOCK_CALLS = LOCK_FORCE + 1 };

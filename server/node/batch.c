@@ -21,7 +21,7 @@ static_assert(ARGS_OF(NAMES_MAX) <= BATCH_ARGS_MAX,
               "an empty batch takes any call");
 static_assert(NAMES_MAX * PREFIX_MAX + NAMES_LEN_MAX + TOKEN_MAX +
                       4 * CALL_STATE_MAX + CALL_NONCE_MAX + CALL_WITNESSES_MAX +
-                      CALL_BIRTH_LEN + CALL_TRACE_MAX +
+                      INCARNATION_LEN + CALL_TRACE_MAX +
                       NUMBERS_OF(NAMES_MAX) * DIGITS_MAX <=
                   BATCH_BYTES_MAX,
               "an empty batch takes any call");
@@ -157,7 +157,7 @@ static void add_memory(struct batch *batch, const struct call *call)
 {
     batch_push(batch, copy(batch, call->mark));
     add_number(batch, call->is_durable);
-    add_number(batch, call->floor);
+    add_number(batch, call->high_water);
     add_number(batch, call->median_us);
     batch_push(batch, copy(batch, call->witnesses));
 }
@@ -166,7 +166,7 @@ static void add_look(struct batch *batch, const struct call *call)
 {
     batch_push(batch, copy(batch, call->nonce));
     add_number(batch, call->is_durable);
-    add_number(batch, call->floor);
+    add_number(batch, call->high_water);
     add_number(batch, call->is_objecting);
     batch_push(batch, copy(batch, call->witnesses));
     batch_push(batch, copy(batch, call->latest));
@@ -364,7 +364,7 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
         return;
     reader->all.vote = VOTE_PENDING;
     reader->node_now_us = fields[1].integer;
-    reader->beat = fields[2].integer;
+    reader->generation = fields[2].integer;
     reader->letter = fields[3].string.ptr;
 }
 
@@ -391,6 +391,6 @@ struct call_reply batch_next(struct batch_reader *reader, enum call_kind kind)
     struct call_reply reply =
         letter == '.' ? read_detail(reader, kind)
                       : script_decode_letter(kind, reader->node_now_us, letter);
-    reply.beat = reader->beat;
+    reply.generation = reader->generation;
     return reply;
 }

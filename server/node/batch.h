@@ -17,7 +17,8 @@ enum {
     BATCH_COMMAND_MAX = BATCH_HEAD_ARGS + BATCH_ARGS_MAX,
     BATCH_BYTES_MAX = 32 * 1024,
     BATCH_KINDS_MAX = 2 * BATCH_CALLS_MAX, /* letters and semicolons */
-    BATCH_HEAD_FIELDS = 4, /* the array, the node's time, its beat, letters */
+    BATCH_HEAD_FIELDS =
+        4, /* the array, the node's time, its generation, letters */
     BATCH_SLOTS_MAX = 4 * POOL_SLOTS_MAX, /* told in a reply */
     BATCH_DEADLINES_US = 2000, /* between the deadlines of its calls */
     BATCH_FIELDS_MAX = BATCH_HEAD_FIELDS + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
@@ -84,7 +85,7 @@ struct batch_reader {
     int at;
     const char *letter; /* of the next call */
     int64_t node_now_us;
-    int64_t beat;          /* as in call_reply */
+    int64_t generation;    /* as in call_reply */
     struct call_reply all; /* to all calls; VOTE_PENDING: each has its own */
 };
 

@@ -317,7 +317,7 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
                  .passed = fields[4].string,
                  .max_ttl_ms = fields[5].integer,
                  .is_durable = fields[6].integer == 1,
-                 .beat = fields[7].integer,
+                 .generation = fields[7].integer,
                  .rest_us = fields[8].integer,
                  .number = fields[9].integer,
                  .is_full = fields[10].integer == 1,

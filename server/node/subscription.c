@@ -10,7 +10,7 @@ enum {
     UNSENT_MAX =
         16 * 1024 * 1024,  /* bytes in the wire: room for 10,000 names */
     REFUSED_US = 30000000, /* until the next attempt */
-    NUMBER_MAX = 16,       /* digits of a fencing number */
+    NUMBER_MAX = 16,       /* digits of a fencing token */
     CHANNEL_MAX = PREFIX_MAX + sizeof SCRIPT_RELEASED - 1 + RESOURCE_MAX,
 };
 

@@ -21,7 +21,7 @@ from world import DIES_WITH_US, WAIT_S, World
 from processes import stopped  # in ../lib
 from waiting import wait_until
 
-# Each start: when, and the fencing number.
+# Each start: when, and the fencing token.
 NOTES = 'echo "$(date +%s%N) $REDLOCKD_FENCING_TOKEN" >>"$0"; '
 
 

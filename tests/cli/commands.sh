@@ -33,7 +33,7 @@ hold() { # resource ttl option…
     "$ctl" acquire "$1" -n -t "$2" "${@:3}" >/dev/null
 }
 
-# The fencing number of the holder, as show prints it.
+# The fencing token of the holder, as show prints it.
 fence() { # resource
     "$ctl" show "$1" --json | sed 's/.*"fencing_token":\([0-9]*\).*/\1/'
 }

@@ -17,7 +17,7 @@ static const char *const nonces[] = {
 static const char *const others[] = {"00000000000000a1", "00000000000000b2",
                                      "m00000000000000b2", "00000000000000c3"};
 
-static const char *const beats[] = {
+static const char *const generations[] = {
     "00000000000000000000000000", "00000000000000000000000003",
     "00000000000000000000000012", "00000000009007199254740991"};
 
@@ -97,12 +97,13 @@ static struct span any_mark(struct run *run, state_text text)
     return make_mark(run, text);
 }
 
-/* The greatest beat that a caller knows: about that of the node, or less. */
-static int64_t any_floor(struct run *run)
+/* The greatest generation that a caller knows: about that of the node, or less.
+ */
+static int64_t any_high_water(struct run *run)
 {
-    int64_t beat = run->memory.beat.it + (hands_pick(run, 4) == 0);
-    int64_t floor = beat - hands_pick(run, 3);
-    return floor < 0 || hands_pick(run, 8) == 0 ? 0 : floor;
+    int64_t generation = run->memory.generation.it + (hands_pick(run, 4) == 0);
+    int64_t high_water = generation - hands_pick(run, 3);
+    return high_water < 0 || hands_pick(run, 8) == 0 ? 0 : high_water;
 }
 
 /* What the nodes' clocks show: not known, about now, or long ago. */
@@ -119,8 +120,9 @@ static int64_t any_median(struct run *run)
     }
 }
 
-/* The birth of the mark or admission that is there, or another, or none. */
-static struct span any_latest(struct run *run, char text[CALL_BIRTH_LEN + 1])
+/* The incarnation of the mark or admission that is there, or another, or none.
+ */
+static struct span any_latest(struct run *run, char text[INCARNATION_LEN + 1])
 {
     const char *of =
         hands_pick(run, 2) != 0 ? run->memory.mark : run->memory.admit;
@@ -128,9 +130,9 @@ static struct span any_latest(struct run *run, char text[CALL_BIRTH_LEN + 1])
         return span_of("");
     text[0] = '\0';
     (void)sscanf(of, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", text);
-    if (strlen(text) != CALL_BIRTH_LEN)
+    if (strlen(text) != INCARNATION_LEN)
         text[0] = '\0';
-    return span_of(hands_birth(run, text));
+    return span_of(hands_incarnation(run, text));
 }
 
 /* "name=number name=number…", of some. */
@@ -144,8 +146,8 @@ static struct span any_witnesses(struct run *run,
             len += (size_t)snprintf(text + len, CALL_WITNESSES_MAX + 1 - len,
                                     "%s%s=%s", len > 0 ? " " : "", others[i],
                                     others[i][0] == 'm'
-                                        ? hands_birth(run, "")
-                                        : beats[hands_pick(run, 4)]);
+                                        ? hands_incarnation(run, "")
+                                        : generations[hands_pick(run, 4)]);
     return (struct span){text, len};
 }
 
@@ -195,7 +197,7 @@ struct call_texts {
     char names[SIM_NAMES_MAX];
     char token[SIM_TOKEN_MAX], number[SIM_TOKEN_MAX];
     state_text found, mark;
-    char latest[CALL_BIRTH_LEN + 1];
+    char latest[INCARNATION_LEN + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
     char trace[CALL_TRACE_MAX + 1];
 };
@@ -414,7 +416,7 @@ static void make_call(struct run *run, const struct shared *shared,
         .mark = any_mark(run, texts->mark),
         .witnesses = any_witnesses(run, texts->witnesses),
         .max_ttl_ms = 1000 + 1000 * hands_pick(run, 3),
-        .floor = any_floor(run),
+        .high_water = any_high_water(run),
         .latest = any_latest(run, texts->latest),
         .median_us = shared->median_us,
         .is_durable = hands_pick(run, 3) != 0,

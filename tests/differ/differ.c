@@ -39,7 +39,7 @@ static bool is_same_look(const struct call_look *a, const struct call_look *b)
 {
     return a->word == b->word && is_same_text(a->admit, b->admit) &&
            is_same_text(a->mark, b->mark) && a->max_ttl_ms == b->max_ttl_ms &&
-           a->is_durable == b->is_durable && a->beat == b->beat &&
+           a->is_durable == b->is_durable && a->generation == b->generation &&
            a->rest_us == b->rest_us && a->number == b->number &&
            a->is_full == b->is_full &&
            is_same_text(a->witnesses, b->witnesses) &&
@@ -54,7 +54,8 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
            real->node_now_us == sim->node_now_us &&
            real->was_free == sim->was_free &&
            llabs(real->pttl_ms - sim->pttl_ms) <= DOUBT_MS &&
-           real->highest == sim->highest && real->beat == sim->beat &&
+           real->highest == sim->highest &&
+           real->generation == sim->generation &&
            real->listeners == sim->listeners && real->holders == sim->holders &&
            is_same_text(real->value, sim->value) &&
            is_same_text(real->slots, sim->slots) && real->left == sim->left &&
@@ -65,23 +66,24 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
 static void print_reply(const char *whose, const struct call_reply *reply)
 {
     const struct call_look *look = &reply->look;
-    printf("  %s: %s now %lld beat %lld free %d pttl %lld highest %lld "
-           "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens "
-           "%.*s "
-           "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
-           "rest %lld number %lld full %d witnesses %.*s trace %.*s\n",
-           whose, ballot_name(call_ballot(reply)),
-           (long long)reply->node_now_us, (long long)reply->beat,
-           reply->was_free, (long long)reply->pttl_ms,
-           (long long)reply->highest, (long long)reply->listeners,
-           (long long)reply->holders, (int)reply->value.len, reply->value.ptr,
-           (int)reply->slots.len, reply->slots.ptr, (long long)reply->left,
-           (int)reply->names.len, reply->names.ptr, (int)look->word,
-           (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
-           look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
-           (long long)look->beat, (long long)look->rest_us,
-           (long long)look->number, look->is_full, (int)look->witnesses.len,
-           look->witnesses.ptr, (int)look->trace.len, look->trace.ptr);
+    printf(
+        "  %s: %s now %lld generation %lld free %d pttl %lld highest %lld "
+        "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens "
+        "%.*s "
+        "look %d admit %.*s mark %.*s max_ttl %lld durable %d generation %lld "
+        "rest %lld number %lld full %d witnesses %.*s trace %.*s\n",
+        whose, ballot_name(call_ballot(reply)), (long long)reply->node_now_us,
+        (long long)reply->generation, reply->was_free,
+        (long long)reply->pttl_ms, (long long)reply->highest,
+        (long long)reply->listeners, (long long)reply->holders,
+        (int)reply->value.len, reply->value.ptr, (int)reply->slots.len,
+        reply->slots.ptr, (long long)reply->left, (int)reply->names.len,
+        reply->names.ptr, (int)look->word, (int)look->admit.len,
+        look->admit.ptr, (int)look->mark.len, look->mark.ptr,
+        (long long)look->max_ttl_ms, look->is_durable,
+        (long long)look->generation, (long long)look->rest_us,
+        (long long)look->number, look->is_full, (int)look->witnesses.len,
+        look->witnesses.ptr, (int)look->trace.len, look->trace.ptr);
 }
 
 static int64_t real_now_ms(void)
@@ -232,7 +234,7 @@ static void simulate(struct run *run, int count,
         count_shared(run, &copies[i], &replies[i].reply, finds_other);
     }
     for (int i = 0; i < count; i++)
-        replies[i].reply.beat = batch.beat;
+        replies[i].reply.generation = batch.generation;
 }
 
 /* What the node's clock showed; near it, if all answers are errors, which do

@@ -51,14 +51,15 @@ const char *hands_replid(struct run *run)
     return hands_pick(run, 6) != 0 ? run->process.replid : "00ff00ff00ff00ff";
 }
 
-const char *hands_birth(struct run *run, const char *known)
+const char *hands_incarnation(struct run *run, const char *known)
 {
-    static const char *const births[] = {
+    static const char *const incarnations[] = {
         "16000000000000000000000001", "16000000000000000000000002",
         "17000000000000010000000001", "90000000000000000000000003"};
     if (known[0] != '\0' && hands_pick(run, 2) == 0)
         return known;
-    return births[hands_pick(run, sizeof births / sizeof *births)];
+    return incarnations[hands_pick(run,
+                                   sizeof incarnations / sizeof *incarnations)];
 }
 
 void hands_print_admission(struct run *run, char text[CALL_STATE_MAX + 1])
@@ -70,8 +71,9 @@ void hands_print_admission(struct run *run, char text[CALL_STATE_MAX + 1])
                  hands_replid(run));
     else
         snprintf(text, CALL_STATE_MAX + 1, "%.*s%s:%d:%s:%s",
-                 (int)(run_id - of_caller), of_caller, hands_birth(run, ""),
-                 (int)hands_pick(run, 3), run_id, hands_replid(run));
+                 (int)(run_id - of_caller), of_caller,
+                 hands_incarnation(run, ""), (int)hands_pick(run, 3), run_id,
+                 hands_replid(run));
 }
 
 static void read_process(struct run *run)
@@ -98,9 +100,10 @@ static void write_admit(struct run *run)
 {
     struct simmemory *memory = &run->memory;
     hands_print_admission(run, memory->admit);
-    memory->top = simnumber(memory->top.it); /* which an admission begins */
-    real_command(run->real, "HSET %s admit %s top %lld", HANDS_STATE_KEY,
-                 memory->admit, (long long)memory->top.it);
+    memory->max_token =
+        simnumber(memory->max_token.it); /* which an admission begins */
+    real_command(run->real, "HSET %s admit %s max_token %lld", HANDS_STATE_KEY,
+                 memory->admit, (long long)memory->max_token.it);
 }
 
 static void write_state(struct run *run)
@@ -127,14 +130,16 @@ static void write_state(struct run *run)
                      (long long)memory->until_us.it);
         break;
     case 4:
-        memory->bar =
+        memory->min_token =
             simnumber(run->clock_us + (hands_pick(run, 5) - 2) * 500000);
-        memory->top = memory->bar; /* no number of a slot is above it */
+        memory->max_token =
+            memory->min_token; /* no number of a slot is above it */
         for (int i = 0; i < SIM_RESOURCES; i++)
-            if (memory->highest[i] > memory->top.it)
-                memory->top.it = memory->highest[i];
-        real_command(run->real, "HSET %s bar %lld top %lld", HANDS_STATE_KEY,
-                     (long long)memory->bar.it, (long long)memory->top.it);
+            if (memory->highest[i] > memory->max_token.it)
+                memory->max_token.it = memory->highest[i];
+        real_command(run->real, "HSET %s min_token %lld max_token %lld",
+                     HANDS_STATE_KEY, (long long)memory->min_token.it,
+                     (long long)memory->max_token.it);
         break;
     case 3:
         memory->listened_until_us =
@@ -143,9 +148,9 @@ static void write_state(struct run *run)
                      (long long)memory->listened_until_us.it);
         break;
     default:
-        memory->beat = simnumber(1 + hands_pick(run, 20));
-        real_command(run->real, "HSET %s beat %lld", HANDS_STATE_KEY,
-                     (long long)memory->beat.it);
+        memory->generation = simnumber(1 + hands_pick(run, 20));
+        real_command(run->real, "HSET %s generation %lld", HANDS_STATE_KEY,
+                     (long long)memory->generation.it);
     }
 }
 
@@ -348,11 +353,13 @@ void hands_interfere(struct run *run)
         delete_field(run, "durable", &memory->durable, sizeof memory->durable);
         break;
     case 4:
-        delete_field(run, "beat", &memory->beat, sizeof memory->beat);
+        delete_field(run, "generation", &memory->generation,
+                     sizeof memory->generation);
         break;
     case 13:
         delete_field(run, "until", &memory->until_us, sizeof memory->until_us);
-        delete_field(run, "bar", &memory->bar, sizeof memory->bar);
+        delete_field(run, "min_token", &memory->min_token,
+                     sizeof memory->min_token);
         break;
     case 5:
         delete_key(run, resource);

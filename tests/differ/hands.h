@@ -49,8 +49,8 @@ struct span hands_holder(struct run *run, int resource);
 /* Makes room for so many holders on both nodes. */
 void hands_make_room(struct run *run, int holders);
 
-/* One of a few births, or mostly that which is known, if that is any. */
-const char *hands_birth(struct run *run, const char *known);
+/* One of a few incarnations, or mostly that which is known, if that is any. */
+const char *hands_incarnation(struct run *run, const char *known);
 
 /* An admission, in the form of before if so drawn. */
 void hands_print_admission(struct run *run, char text[CALL_STATE_MAX + 1]);

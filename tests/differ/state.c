@@ -61,16 +61,16 @@ static void list(const struct simmemory *memory, struct fields *fields)
     add_text(fields, "dead", memory->dead);
     add_text(fields, "durable", durable);
     add_number(fields, "max_ttl", memory->max_ttl_ms);
-    add_number(fields, "beat", memory->beat);
+    add_number(fields, "generation", memory->generation);
     add_number(fields, "until", memory->until_us);
-    add_number(fields, "bar", memory->bar);
+    add_number(fields, "min_token", memory->min_token);
     add_number(fields, "evicted", memory->evicted);
     add_number(fields, "listened_until", memory->listened_until_us);
     for (int i = 0; i < SIM_WITNESSES && memory->witnesses[i].name[0]; i++) {
         snprintf(name, sizeof name, "w:%s", memory->witnesses[i].name);
         add_text(fields, name, memory->witnesses[i].digits);
     }
-    add_number(fields, "top", memory->top);
+    add_number(fields, "max_token", memory->max_token);
     for (int i = 0; i < SIM_RESOURCES; i++) {
         if (memory->highest[i] == 0)
             continue;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What operators do and what breaks, over real Redis servers, with clients at
 work through two servers; prints what they, the log, /readyz, /nodes and the
-alarms made of it, a row of a table for each drill.
+alerts made of it, a row of a table for each drill.
 
   drills.py [--short] [DRILL…]     of: those whose name begins so; else all
 
@@ -57,7 +57,7 @@ class Drill:
     # what may happen
     may_fail: str = ""           # statuses, such as "0 503"
     may_lose: bool = False
-    alarms: frozenset[str] = frozenset()  # that may fire
+    alerts: frozenset[str] = frozenset()  # that may fire
     max_gap_s: float = MAX_GAP_S
     needs_root: bool = False
 
@@ -71,7 +71,7 @@ class Seen:
     log: Counter[str] = field(default_factory=Counter)
     ready: str = ""
     states: str = ""
-    alarms: dict[str, str] = field(default_factory=dict)
+    alerts: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     took_s: float = 0
 
@@ -215,10 +215,10 @@ OUTAGE = frozenset({"RedlockdNoQuorum", "RedlockdServerErrors",
 DRILLS = [
     Drill("kill one node", lambda stack: kill(stack, 1)),
     Drill("kill two nodes", lambda stack: kill(stack, 2),
-          alarms=frozenset({"RedlockdNoNodeToSpare"})),
+          alerts=frozenset({"RedlockdNoNodeToSpare"})),
     Drill("kill three nodes", kill_three, is_short=True, may_fail="503",
           may_lose=True, max_gap_s=20,
-          alarms=OUTAGE),
+          alerts=OUTAGE),
     Drill("pause a node", pause, is_short=True),
     Drill("FLUSHALL on a node", flush),
     Drill("fill the disk of a node", fill_disk, needs_root=True),
@@ -230,13 +230,13 @@ DRILLS = [
     Drill("change a limit", change_limits, may_fail="0 503"),
     Drill("replace a node", replace, may_fail="0 503"),
     Drill("the clock of a node steps", step_clock,
-          alarms=frozenset({"RedlockdNodeClockStepped"})),
+          alerts=frozenset({"RedlockdNodeClockStepped"})),
     Drill("all sleep for six seconds", sleep_all, may_fail="0 503",
           may_lose=True, max_gap_s=25,
-          alarms=OUTAGE),
+          alerts=OUTAGE),
     Drill("go from 3 nodes to 5", grow, nodes=3, may_fail="0 503",
           may_lose=True, max_gap_s=60,
-          alarms=OUTAGE),
+          alerts=OUTAGE),
 ]
 
 
@@ -301,9 +301,9 @@ def judge(drill: Drill, seen: Seen) -> None:
     errors = {line for line in seen.log if line.startswith("error ")}
     if errors and not seen.failed:
         seen.problems.append(f"no request failed, yet the log has {errors}")
-    fired = {name for name, state in seen.alarms.items() if state == "firing"}
-    if fired - drill.alarms - REMEMBERED:
-        seen.problems.append(f"alarms fired: {fired - drill.alarms}")
+    fired = {name for name, state in seen.alerts.items() if state == "firing"}
+    if fired - drill.alerts - REMEMBERED:
+        seen.problems.append(f"alerts fired: {fired - drill.alerts}")
 
 
 def observe(drill: Drill, stack: Field, began: float, sizes: list[int],
@@ -325,7 +325,7 @@ def observe(drill: Drill, stack: Field, began: float, sizes: list[int],
         f"server {number + 1} not ready for {unready_s(since, number):.1f} s"
         for number in range(len(stack.servers)) if unready_s(since, number))
     # what an earlier drill has left
-    already = {name for at, name, _ in stack.alarms
+    already = {name for at, name, _ in stack.alerts
                if began - 2 < at < began}
     states: dict[str, set[str]] = {}
     for at, node, state in stack.states:
@@ -333,10 +333,10 @@ def observe(drill: Drill, stack: Field, began: float, sizes: list[int],
             states.setdefault(state, set()).add(node)
     seen.states = ", ".join(f"{state} ({''.join(sorted(nodes))})"
                             for state, nodes in sorted(states.items()))
-    for at, name, state in stack.alarms:
+    for at, name, state in stack.alerts:
         if at >= began and name not in already and (
-                seen.alarms.get(name) != "firing"):
-            seen.alarms[name] = state
+                seen.alerts.get(name) != "firing"):
+            seen.alerts[name] = state
     seen.problems += check_exclusion(events)
     if not asked:
         seen.problems.append("no client did anything")
@@ -368,16 +368,16 @@ def run(drill: Drill, stack: Field) -> Seen:
 def row(drill: Drill, seen: Seen) -> str:
     def count(of: dict[str, int]) -> str:
         return ", ".join(f"{n} × {key}" for key, n in sorted(of.items())) or "-"
-    alarms = ", ".join(f"{name.removeprefix('Redlockd')} {state}" for
-                       name, state in sorted(seen.alarms.items())) or "-"
+    alerts = ", ".join(f"{name.removeprefix('Redlockd')} {state}" for
+                       name, state in sorted(seen.alerts.items())) or "-"
     return (f"| {drill.name} | {count(seen.failed)} | {seen.gap_ms} | "
             f"{len(seen.lost)} | {count(seen.log)} | {seen.states or '-'}"
-            f"{'; ' + seen.ready if seen.ready else ''} | {alarms} |")
+            f"{'; ' + seen.ready if seen.ready else ''} | {alerts} |")
 
 
 HEAD = """\
 | drill | failed requests | longest gap without a grant, ms | locks lost | the \
-log, at warn and error | /nodes and /readyz | alarms |
+log, at warn and error | /nodes and /readyz | alerts |
 | --- | --- | --- | --- | --- | --- | --- |"""
 
 

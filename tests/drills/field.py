@@ -99,7 +99,7 @@ class Server:
 
 class Field:
     """It watches itself: what /readyz and /nodes said, ten times a second, and
-    which alarms were pending or fired."""
+    which alerts were pending or fired."""
 
     def __init__(self, folder: Path, nodes: int) -> None:
         self.folder = folder
@@ -113,7 +113,7 @@ class Field:
         self.watcher = Job(self.watch)
         self.readyz: list[tuple[float, int, int]] = []
         self.states: list[tuple[float, str, str]] = []
-        self.alarms: list[tuple[float, str, str]] = []
+        self.alerts: list[tuple[float, str, str]] = []
 
     # ---- life
 
@@ -164,7 +164,7 @@ class Field:
         self.alerts_url = f"http://127.0.0.1:{port}/api/v1/alerts"
         wait_until(lambda: self.alerts() is not None, "Prometheus runs", SOON_S)
         time.sleep(3)
-        wait_until(lambda: not self.alerts(), "no alarm is pending", SOON_S)
+        wait_until(lambda: not self.alerts(), "no alert is pending", SOON_S)
 
     def wait_votes(self, limit_s: float = SOON_S) -> None:
         for server in self.servers:
@@ -207,7 +207,7 @@ class Field:
 
     def note_alarms(self, now: float) -> None:
         for alert in self.alerts() or []:
-            self.alarms.append((now, alert["labels"]["alertname"],
+            self.alerts.append((now, alert["labels"]["alertname"],
                                 alert["state"]))
 
     def lines(self) -> list[str]:

@@ -34,9 +34,10 @@ struct play {
     bool is_pending[NODES_MAX];
     struct member_action pending[NODES_MAX];
     bool was_admitted[NODES_MAX]; /* by the last look */
-    /* looks at each node that told the latest birth of each, and that birth */
+    /* looks at each node that told the latest incarnation of each, and that
+     * incarnation */
     int told[NODES_MAX][NODES_MAX];
-    char latest[NODES_MAX][CALL_BIRTH_LEN + 1];
+    char latest[NODES_MAX][INCARNATION_LEN + 1];
 };
 
 static const char *const names[NODES_MAX] = {"a:1", "b:2", "c:3", "d:4", "e:5",
@@ -56,7 +57,7 @@ static size_t put(char *room, size_t len, const char *text)
     return len + span_copy(room + len, span_of(text));
 }
 
-/* A digit and zeros: a birth, or a beat. */
+/* A digit and zeros: an incarnation, or a generation. */
 static size_t put_number(char *room, size_t len, char digit)
 {
     char text[] = "00000000000000000000000000";
@@ -65,8 +66,8 @@ static size_t put_number(char *room, size_t len, char digit)
 }
 
 /*
- * "=" is an admission that the server expects, with the birth that it knows, or
- * that of a digit behind it; "~" that of an older life.
+ * "=" is an admission that the server expects, with the incarnation that it
+ * knows, or that of a digit behind it; "~" that of an older life.
  */
 static struct span expand_admit(const struct play *play, int node,
                                 struct span text, char room[CALL_WITNESSES_MAX])
@@ -81,7 +82,7 @@ static struct span expand_admit(const struct play *play, int node,
     size_t len = span_copy(
         room, (struct span){it->admit, (size_t)(run_id - it->admit) + 1});
     len = text.len == 2 ? put_number(room, len, text.ptr[1])
-                        : put(room, len, it->birth);
+                        : put(room, len, it->incarnation);
     len = put(room, len, ":0");
     len = put(room, len, run_id);
     if (is_old)
@@ -90,7 +91,7 @@ static struct span expand_admit(const struct play *play, int node,
     return (struct span){room, len};
 }
 
-/* "*" and a digit is a mark of this life with that birth. */
+/* "*" and a digit is a mark of this life with that incarnation. */
 static struct span expand_mark(const struct play *play, int node,
                                struct span text, char room[CALL_WITNESSES_MAX])
 {
@@ -107,7 +108,8 @@ static struct span expand_mark(const struct play *play, int node,
     return (struct span){room, len};
 }
 
-/* "*" and digits: a beat and a birth of each other node in turn. */
+/* "*" and digits: a generation and an incarnation of each other node in turn.
+ */
 static struct span expand_witnesses(const struct play *play, int node,
                                     struct span text,
                                     char room[CALL_WITNESSES_MAX])
@@ -138,7 +140,8 @@ static bool is_look(const struct member_action *action)
 
 /*
  * Whom this look, at a node that is admitted, counts for: those whose latest
- * birth it tells, even if the server has not seen it on the node itself yet.
+ * incarnation it tells, even if the server has not seen it on the node itself
+ * yet.
  */
 static void note_told(struct play *play, int node)
 {
@@ -204,7 +207,8 @@ static void check_time(const struct play *play, int node)
 {
     const struct members *members = &play->members;
     const struct member *it = &members->node[node];
-    bool is_latest = strcmp(members->witness.node[node].latest, it->birth) == 0;
+    bool is_latest =
+        strcmp(members->witness.node[node].latest, it->incarnation) == 0;
     int told_twice = 0, voting = 0;
     for (int i = 0; i < members->settings.nodes; i++) {
         bool is_other = i != node;
@@ -232,9 +236,10 @@ static void check_action(const struct play *play,
     assert(!rules_has_foreign(members, play->now_us));
     assert(action->kind != MEMBER_READMIT || it->is_restarted);
     assert(!it->is_outdated);
-    /* a birth under other names may count instead */
-    assert(it->birth[0] == '\0' ||
-           !witness_knows_later(&members->witness, action->node, it->birth));
+    /* an incarnation under other names may count instead */
+    assert(
+        it->incarnation[0] == '\0' ||
+        !witness_knows_later(&members->witness, action->node, it->incarnation));
     if (action->kind == MEMBER_ADMIT && !members->settings.is_guard_off &&
         !firststart_may_admit(&members->start, action->node))
         check_time(play, action->node);
@@ -313,7 +318,7 @@ static void happen(struct play *play, struct input *input, char event, int node)
             members_on_step(members, node);
         return;
     case 'b':
-        members_on_beat(members, node, some(input));
+        members_on_generation(members, node, some(input));
         return;
     case 'c':
         members->node[node].is_clock_good = some(input) % 2;
@@ -346,8 +351,8 @@ static void check_node(const struct play *play, int node)
     assert(left_us >= 0 && left_us <= REST_MOST_US);
     if (it->asked.again == 0)
         assert(left_us <= QUARANTINE_MOST_US + PATIENCE_US);
-    int64_t floor = members->witness.node[node].floor;
-    assert(floor >= 0 && floor <= EXACT_MAX);
+    int64_t high_water = members->witness.node[node].high_water;
+    assert(high_water >= 0 && high_water <= EXACT_MAX);
     struct span words =
         witness_text(&members->witness, node, text, sizeof text);
     assert(words.len <= CALL_WITNESSES_MAX);

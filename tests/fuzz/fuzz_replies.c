@@ -105,7 +105,7 @@ static void check_look(const struct call_look *look)
            look->mark.len <= CALL_STATE_MAX &&
            look->witnesses.len <= CALL_WITNESSES_MAX);
     assert(is_within(look->max_ttl_ms, 0, EXACT_MAX));
-    assert(is_within(look->beat, 0, EXACT_MAX));
+    assert(is_within(look->generation, 0, EXACT_MAX));
     assert(is_within(look->rest_us, 0, EXACT_MAX));
     assert(is_within(look->number, 0, EXACT_MAX));
 }
@@ -117,7 +117,7 @@ static void check_reply(enum call_kind kind, const struct call_reply *reply)
     assert(reply->state < STATE_KINDS);
     assert((reply->vote == VOTE_UNFIT) == (reply->state != STATE_NONE));
     assert(is_within(reply->node_now_us, 0, EXACT_MAX));
-    assert(is_within(reply->beat, 0, EXACT_MAX));
+    assert(is_within(reply->generation, 0, EXACT_MAX));
     if (reply->vote == VOTE_HELD) {
         assert(reply->pttl_ms >= -1);
         assert(reply->value.len <= VALUE_MAX);
@@ -183,7 +183,7 @@ static void check_same_look(const struct call_look *a,
                             const struct call_look *b)
 {
     assert(a->word == b->word && a->max_ttl_ms == b->max_ttl_ms &&
-           a->is_durable == b->is_durable && a->beat == b->beat &&
+           a->is_durable == b->is_durable && a->generation == b->generation &&
            a->rest_us == b->rest_us && a->number == b->number);
     check_bytes(a->admit, b->admit);
     check_bytes(a->mark, b->mark);
@@ -194,7 +194,7 @@ static void check_same_reply(const struct call_reply *a,
                              const struct call_reply *b)
 {
     assert(a->vote == b->vote && a->node_now_us == b->node_now_us &&
-           a->beat == b->beat && a->pttl_ms == b->pttl_ms &&
+           a->generation == b->generation && a->pttl_ms == b->pttl_ms &&
            a->highest == b->highest && a->listeners == b->listeners);
     check_bytes(a->value, b->value);
     check_same_look(&a->look, &b->look);
@@ -234,7 +234,7 @@ static void say_look(FILE *out, const struct call_look *look)
     say_string(out, look->passed);
     say_number(out, look->max_ttl_ms);
     say_number(out, look->is_durable);
-    say_number(out, look->beat);
+    say_number(out, look->generation);
     say_number(out, look->rest_us);
     say_number(out, look->number);
     say_string(out, look->witnesses);
@@ -283,7 +283,7 @@ static bool is_one_batch(const struct heard *heard)
 {
     for (int i = 0; i < heard->count; i++)
         if (heard->replies[i].node_now_us != heard->replies[0].node_now_us ||
-            heard->replies[i].beat != heard->replies[0].beat)
+            heard->replies[i].generation != heard->replies[0].generation)
             return false;
     return heard->count > 0 && heard->count <= BATCH_CALLS_MAX;
 }
@@ -301,7 +301,7 @@ static bool say_all(FILE *out, const struct heard *heard)
     }
     (void)fprintf(out, "*%d\r\n", 3 + details);
     say_number(out, heard->replies[0].node_now_us);
-    say_number(out, heard->replies[0].beat);
+    say_number(out, heard->replies[0].generation);
     say_string(out, (struct span){letters, (size_t)heard->count});
     for (int i = 0; i < heard->count; i++)
         if (letters[i] == '.')

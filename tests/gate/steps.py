@@ -51,7 +51,7 @@ TEST = [
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
          "fuzz nemesis tls openapi generators go ctl examples node page kube "
-         "alarms rotate bench peers profile mutate deb debootstrap fresh"),  # check-tools
+         "alerts rotate bench peers profile mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 
@@ -79,7 +79,7 @@ GATE = [
     timed("openapi-test", "openapi-test SEED=1"),
     timed("generators", "generators SHORT=1"),
     timed("kube-test"),
-    timed("alarms-test"),
+    timed("alerts-test"),
     make("nemesis-kept", "nemesis KEPT=1"),
     computes("asan-build", "-j$(nproc) FLAVOUR=asan tests"),
     computes("lint"),

@@ -36,7 +36,7 @@ TEST(a_durable_node_votes_again_once_it_has_loaded)
 /*
  * A node lives for a while without its append-only file, and is admitted; then
  * the old file comes back, with the old permission and without what was
- * granted meanwhile. Likewise a backup. The beat in it is too old.
+ * granted meanwhile. Likewise a backup. The generation in it is too old.
  */
 TEST(story_29_a_life_without_the_file_costs_the_vote)
 {

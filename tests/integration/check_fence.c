@@ -1,5 +1,5 @@
 /*
- * Fencing numbers and exclusion, as a resource behind the lock sees them:
+ * Fencing tokens and exclusion, as a resource behind the lock sees them:
  * several clients, two servers, nodes that restart one at a time.
  */
 #include <signal.h>
@@ -21,7 +21,7 @@ enum { N = 5, WORKERS = 4, RESOURCES = 16, GRANTS = 1500 };
  * on purpose: only the lock keeps two workers from being inside at once.
  */
 struct store {
-    atomic_llong last[RESOURCES]; /* highest fencing number seen */
+    atomic_llong last[RESOURCES]; /* highest fencing token seen */
     atomic_int inside[RESOURCES]; /* holders now: never more than one */
     atomic_int grants;
     atomic_int refused; /* 409 */

@@ -1,5 +1,5 @@
 /*
- * An operator deletes a lock by its fencing number.
+ * An operator deletes a lock by its fencing token.
  */
 #include <stdlib.h>
 

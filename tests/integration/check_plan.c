@@ -154,7 +154,7 @@ TEST(a_new_address_votes_once_the_old_machine_is_left)
     EXPECT("\nvotes: 4 of 5");
     EXPECT("\nwithout a vote: e\n");
     ck_assert_int_eq(rival_count_voting(&world, 0), NODES);
-    harness_pause_ms(2000); /* the others have heard of its last beats */
+    harness_pause_ms(2000); /* the others have heard of its last generations */
     world_stop_server(&world, 0);
     EXPECT_PLAN(GOES_ON, options_of("", 'a', moved, NODES));
     EXPECT(": another machine has had this name since, or this one has lost "

@@ -28,7 +28,7 @@ const struct answer *grant_inspect(const struct server *server,
 int grant_send(const struct server *server, const char *json, const char *key);
 
 /* What the answer there, with this status and within ms, has granted; of one
- * that grants nothing, the fencing number. */
+ * that grants nothing, the fencing token. */
 struct lock grant_read(int fd, int status, int ms);
 
 #endif

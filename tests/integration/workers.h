@@ -5,7 +5,7 @@
  * with 503, or not answered, is tried once more at the next server.
  *
  * It is a failure if that one is refused, too, if a lock that was extended in
- * time is lost, if two hold a lock at once, or if a fencing number does not
+ * time is lost, if two hold a lock at once, or if a fencing token does not
  * rise.
  */
 #ifndef REDLOCKD_TEST_WORKERS_H

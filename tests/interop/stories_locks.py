@@ -130,7 +130,7 @@ def rising(fences):
 
 
 def story_8(library):
-    """Fencing numbers over majorities that differ"""
+    """Fencing tokens over majorities that differ"""
     with World(library) as world:
         world.start_nodes()
         return rising(numbers(world, world.client(),
@@ -138,7 +138,7 @@ def story_8(library):
 
 
 def story_9(library):
-    """Fencing numbers over clocks that differ and a node that forgot"""
+    """Fencing tokens over clocks that differ and a node that forgot"""
     with World(library) as world:
         nodes = world.start_nodes()
         a = world.client()

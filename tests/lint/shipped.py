@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The pages of the Debian package: each link leads to one of its files and, with
-#, to a heading there. The alarms' pages are among them.
+#, to a heading there. The alerts' pages are among them.
 """
 import pathlib
 import re

@@ -1,4 +1,4 @@
-/* Fencing numbers, and the spread of the clocks (rule 8 of
+/* Fencing tokens, and the spread of the clocks (rule 8 of
  * docs/guarantees.md).
  *
  * Three nodes whose clocks are ahead by some ticks, each by a different number.

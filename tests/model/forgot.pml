@@ -15,7 +15,7 @@
  * With NUMBERS no grant may have a lower number than an earlier one. With
  * EXTENDS client 0 extends its lock. */
 #ifndef FAULTS
-#define FAULTS 2 /* or births would never end */
+#define FAULTS 2 /* or incarnations would never end */
 #endif
 #define NO_LOCKS
 #include "common.pml"
@@ -39,45 +39,45 @@
 #endif
 #ifdef CROSSED
 #define NAME(who, m) (PLAIN_NAME(m) + ((who) == 1) * ((m) < 2) * (1 - 2 * (m)))
-#define BIRTHS(m) births[PLAIN_NAME(m) * ((m) >= 2)]
+#define INCARNATIONS(m) incarnations[PLAIN_NAME(m) * ((m) >= 2)]
 #else
 #define NAME(who, m) PLAIN_NAME(m)
-#define BIRTHS(m) births[PLAIN_NAME(m)]
+#define INCARNATIONS(m) incarnations[PLAIN_NAME(m)]
 #endif
 #define OF(who, name) ((who) * NODES + (name))
 #define IS_MAJORITY(bits) (COUNT(bits) >= MAJORITY)
 #define ARE_ENOUGH(bits) (COUNT(bits) >= OTHERS)
 
-/* The machines. Births of a name count up; all begin with birth 0. */
+/* The machines. Incarnations of a name count up; all begin with incarnation 0. */
 mtype = {UNMARKED, MARKED, ADMITTED};
 mtype phase[MACHINES];
-byte birth[MACHINES];               /* of the mark or the admission */
+byte incarnation[MACHINES];               /* of the mark or the admission */
 #ifdef CROSSED
 byte named[MACHINES];               /* the name of the admission */
 #define IS_NAMED(who, m) (named[m] == NAME(who, m))
 #else
 #define IS_NAMED(who, m) true
 #endif
-byte carries[MACHINES * NODES];     /* the latest births told of the others */
+byte carries[MACHINES * NODES];     /* the latest incarnations told of the others */
 byte lock[MACHINES];                /* client + 1, or EXTENDED; 0: free */
 byte promised[MACHINES];            /* what has not ended: a bit each */
-byte births[NODES];                 /* how many there were of a name */
+byte incarnations[NODES];                 /* how many there were of a name */
 
 /* The clients. */
 #define FIRST(c) BIT(c)
 #define LONGER 4
 #define EXTENDED 3
 byte votes[CLIENTS];                /* those that count: a bit a name */
-byte known[CLIENTS * NODES];        /* the latest births */
+byte known[CLIENTS * NODES];        /* the latest incarnations */
 bit holds[CLIENTS];
 #ifdef EXTENDS
 byte longer;                        /* votes for the extension of client 0 */
 #endif
 #ifdef NUMBERS
 byte number[CLIENTS], granted;
-byte slot[MACHINES], bar[MACHINES], told_number[SERVERS];
+byte slot[MACHINES], min_token[MACHINES], told_number[SERVERS];
 #define ABOVE(a, b) ((a) > (b) -> (a) : (b))
-#define IS_NEW(c, m) (number[c] > slot[m] && (number[c] > bar[m] || IGNORES_BAR))
+#define IS_NEW(c, m) (number[c] > slot[m] && (number[c] > min_token[m] || IGNORES_MIN_TOKEN))
 #else
 #define IS_NEW(c, m) true
 #endif
@@ -86,26 +86,26 @@ byte slot[MACHINES], bar[MACHINES], told_number[SERVERS];
 #else
 #define IGNORES_NAME false
 #endif
-#ifdef NO_BAR
-#define IGNORES_BAR true
+#ifdef NO_MIN_TOKEN
+#define IGNORES_MIN_TOKEN true
 #else
-#define IGNORES_BAR false
+#define IGNORES_MIN_TOKEN false
 #endif
 
 /* The servers. Each asks for one machine at a time. */
-byte latest[SERVERS * NODES];       /* the latest births */
+byte latest[SERVERS * NODES];       /* the latest incarnations */
 byte target[SERVERS];               /* the machine + 1; 0: none */
-byte marked[SERVERS];               /* its birth */
+byte marked[SERVERS];               /* its incarnation */
 byte told[SERVERS], again[SERVERS]; /* names that told it; once more */
 byte rest[SERVERS];                 /* what they have promised */
 bit is_sent[SERVERS];
 
 /* ---- votes -------------------------------------------------------------- */
 
-/* A later birth: what an earlier one has voted no longer counts. */
+/* A later incarnation: what an earlier one has voted no longer counts. */
 inline hear(c, name, later)
 {
-#ifndef NO_VOTE_BIRTHS
+#ifndef NO_VOTE_INCARNATIONS
     if
     :: later > known[OF(c, name)] ->
         known[OF(c, name)] = later;
@@ -125,7 +125,7 @@ inline hear_all(c, m)
     for (k : 0 .. NODES - 1) {
         hear(c, k, carries[OF(m, k)])
     }
-    hear(c, NAME(c, m), birth[m]);
+    hear(c, NAME(c, m), incarnation[m]);
     k = 0
 }
 
@@ -136,7 +136,7 @@ inline hear_all(c, m)
 #endif
 #define MAY_VOTE(c, m) \
     (phase[m] == ADMITTED && (IS_NAMED(c, m) || IGNORES_NAME) && \
-     birth[m] >= known[OF(c, NAME(c, m))])
+     incarnation[m] >= known[OF(c, NAME(c, m))])
 
 inline vote(c, m)
 {
@@ -153,7 +153,7 @@ inline decide(c)
 {
     holds[c] = 1;
 #ifdef REACH_GRANT
-    is_reached = births[0] > 0 && (votes[c] & 1);
+    is_reached = incarnations[0] > 0 && (votes[c] & 1);
     assert(!is_reached);
 #endif
     two_holders = holds[0] && holds[1];
@@ -227,7 +227,7 @@ inline begin_asking(s)
 #endif
 }
 
-/* Later births: those who told something under an earlier one are asked anew,
+/* Later incarnations: those who told something under an earlier one are asked anew,
  * unless all have told all. */
 inline learn(s, name, later)
 {
@@ -259,7 +259,7 @@ inline learn(s, name, later)
 #ifdef OUTDATED
 #define IS_OUTDATED(s, m) false
 #else
-#define IS_OUTDATED(s, m) (birth[m] < latest[OF(s, NAME(s, m))])
+#define IS_OUTDATED(s, m) (incarnation[m] < latest[OF(s, NAME(s, m))])
 #endif
 inline note(s, m)
 {
@@ -268,7 +268,7 @@ inline note(s, m)
 #ifdef NUMBERS
     told_number[s] = ABOVE(told_number[s], slot[m]);
 #ifndef TOP_ONLY
-    told_number[s] = ABOVE(told_number[s], bar[m])
+    told_number[s] = ABOVE(told_number[s], min_token[m])
 #endif
 #endif
 }
@@ -294,7 +294,7 @@ inline look(s, m)
         fi
     }
     k = 0;
-    learn(s, NAME(s, m), birth[m]);
+    learn(s, NAME(s, m), incarnation[m]);
     if
     :: target[s] != 0 && NAME(s, m) != NAME(s, target[s] - 1) &&
        !IS_OUTDATED(s, m) && !ARE_ENOUGH(again[s]) ->
@@ -321,7 +321,7 @@ inline look(s, m)
 inline forget(m)
 {
     phase[m] = UNMARKED;
-    birth[m] = 0;
+    incarnation[m] = 0;
     lock[m] = 0;
     promised[m] = 0;
     for (k : 0 .. NODES - 1) {
@@ -330,26 +330,26 @@ inline forget(m)
     k = 0;
 #ifdef NUMBERS
     slot[m] = 0;
-    bar[m] = 0
+    min_token[m] = 0
 #endif
 }
 
 inline mark(m)
 {
     phase[m] = MARKED;
-#ifdef EQUAL_BIRTHS
-    BIRTHS(m) = 1;
+#ifdef EQUAL_INCARNATIONS
+    INCARNATIONS(m) = 1;
 #else
-    BIRTHS(m)++;
+    INCARNATIONS(m)++;
 #endif
-    birth[m] = BIRTHS(m)
+    incarnation[m] = INCARNATIONS(m)
 }
 
 inline begin_target(s, m)
 {
-    learn(s, NAME(s, m), birth[m]);
+    learn(s, NAME(s, m), incarnation[m]);
     target[s] = m + 1;
-    marked[s] = birth[m];
+    marked[s] = incarnation[m];
     begin_asking(s)
 }
 
@@ -364,7 +364,7 @@ inline end_target(s)
 #ifdef BLIND_ADMIT
 #define IS_STILL(s, m) (phase[m] == MARKED)
 #else
-#define IS_STILL(s, m) (phase[m] == MARKED && birth[m] == marked[s])
+#define IS_STILL(s, m) (phase[m] == MARKED && incarnation[m] == marked[s])
 #endif
 
 /* The node compares the mark. */
@@ -377,14 +377,14 @@ inline run_admit(s, m)
         named[m] = NAME(s, m);
 #endif
         promised[m] = 0;
-#ifndef NO_ADMIT_BIRTHS
+#ifndef NO_ADMIT_INCARNATIONS
         for (k : 0 .. NODES - 1) {
             carries[OF(m, k)] = (k == NAME(s, m) -> 0 : latest[OF(s, k)])
         }
         k = 0;
 #endif
 #ifdef NUMBERS
-        bar[m] = told_number[s];
+        min_token[m] = told_number[s];
 #endif
 #ifdef REACH_ADMIT
         is_reached = true;
@@ -472,8 +472,8 @@ inline restart(s)
 #define LOOK(s, m) \
     :: d_step { !is_sent[s] && IS_ASKING(s) && MAY_TELL(s, m) -> look(s, m) } \
     :: d_step { !is_sent[s] && IS_TARGET(s, m) && phase[m] == MARKED && \
-                birth[m] >= latest[OF(s, NAME(s, m))] && \
-                (target[s] != m + 1 || marked[s] != birth[m]) -> \
+                incarnation[m] >= latest[OF(s, NAME(s, m))] && \
+                (target[s] != m + 1 || marked[s] != incarnation[m]) -> \
                 begin_target(s, m) }
 
 #define SERVER(s) \

@@ -1,4 +1,4 @@
-/* Memory that is older than what it promised: floors, witnesses, READMIT.
+/* Memory that is older than what it promised: high-water marks, witnesses, READMIT.
  *
  * Two holders need a node that they share and that forgot: node 0. So the
  * others are only witnesses here, only node 0's lock is modelled, and a second
@@ -35,20 +35,20 @@
 mtype = {NONE, CURRENT, OLDER};
 mtype admit = CURRENT;
 bit durable = 1, is_marked;
-byte lock, beat = 1;
+byte lock, generation = 1;
 bit has_copy, copy_durable;
 mtype copy_admit;
-byte copy_lock, copy_beat;
+byte copy_lock, copy_generation;
 
 bit is_told, is_copy_told;
 bit is_always = 1;  /* appendfsync always, at present */
 bit has_evicted;
 bit is_sent;        /* a READMIT waits in its socket */
 
-byte witness;       /* the beat of node 0 that the others know */
+byte witness;       /* the generation of node 0 that the others know */
 
 /* The servers. */
-byte known[SERVERS];  /* the floor */
+byte known[SERVERS];  /* the high-water mark */
 byte wait[SERVERS];   /* since node 0's life was seen, + 1; 0: not seen */
 bit has_read[SERVERS];
 bit has_passed[SERVERS];
@@ -58,21 +58,21 @@ byte left_;
 #define LEFT left_
 bit is_witnessed, knows[SERVERS]; /* who knows of the last promise */
 
-/* Beats are only compared, with node 0's and the copy's: 1 is the lower of the
+/* Generations are only compared, with node 0's and the copy's: 1 is the lower of the
  * two, 3 the higher; 2 is between them, 0 below, 4 above. */
 #define LEVEL(v) \
     (v < low -> 0 : (v == low -> 1 : (v < high -> 2 : (v == high -> 3 : 4))))
 
 inline compress()
 {
-    copy_beat = (has_copy -> copy_beat : beat);
-    low = (beat < copy_beat -> beat : copy_beat);
-    high = (beat > copy_beat -> beat : copy_beat);
+    copy_generation = (has_copy -> copy_generation : generation);
+    low = (generation < copy_generation -> generation : copy_generation);
+    high = (generation > copy_generation -> generation : copy_generation);
     known[0] = LEVEL(known[0]);
     known[1] = LEVEL(known[1]);
     witness = LEVEL(witness);
-    beat = LEVEL(beat);
-    copy_beat = LEVEL(copy_beat);
+    generation = LEVEL(generation);
+    copy_generation = LEVEL(copy_generation);
     low = 0;
     high = 0
 }
@@ -275,10 +275,10 @@ inline lose_admission()
     forget_sent()
 }
 
-#ifdef NO_FLOOR
+#ifdef NO_HIGH_WATER
 #define IS_BELOW(s) false
 #else
-#define IS_BELOW(s) (beat < known[s])
+#define IS_BELOW(s) (generation < known[s])
 #endif
 
 #ifdef NO_EVICTED
@@ -289,7 +289,7 @@ inline lose_admission()
 
 inline learn(s)
 {
-    known[s] = MAX(known[s], beat)
+    known[s] = MAX(known[s], generation)
 }
 
 #define TAKES(s) (admit != NONE && IS_BELOW(s))
@@ -303,11 +303,11 @@ inline look(s)
     mend(s);
     if
     :: TAKES(s) ->
-        beat = known[s];
+        generation = known[s];
         lose_admission()
     :: admit == CURRENT && IS_EVICTED -> lose_admission()
     :: admit == CURRENT && !IS_EVICTED && !TAKES(s) ->
-        beat++;
+        generation++;
         learn(s)
     :: else ->
         if
@@ -346,10 +346,10 @@ inline raise(s)
 {
 #if defined(NO_RAISE)
     skip;
-#elif defined(RAISE_FLOOR)
-    beat = MAX(beat, known[s]) + 1;
+#elif defined(RAISE_HIGH_WATER)
+    generation = MAX(generation, known[s]) + 1;
 #else
-    beat = 5; /* the time: above all earlier beats */
+    generation = 5; /* the time: above all earlier generations */
 #endif
     learn(s)
 }
@@ -430,7 +430,7 @@ inline vote(s)
     is_witnessed = 0;
     knows[1 - s] = 0;
     knows[s] = 1;
-    beat++;
+    generation++;
     learn(s);
     compress()
 }
@@ -443,7 +443,7 @@ inline save_copy()
     copy_lock = lock;
     copy_durable = durable;
     is_copy_told = is_told;
-    copy_beat = beat;
+    copy_generation = generation;
     note_copy();
     compress()
 }
@@ -472,7 +472,7 @@ inline put_back(mode)
     lock = copy_lock;
     durable = copy_durable;
     is_told = is_copy_told;
-    beat = copy_beat;
+    generation = copy_generation;
     begin_life(mode);
     compress()
 }
@@ -484,7 +484,7 @@ inline roll_back()
     lock = copy_lock;
     durable = copy_durable;
     is_told = is_copy_told;
-    beat = copy_beat;
+    generation = copy_generation;
     has_evicted = 0;
 #ifdef NO_REPLID
     admit = copy_admit;
@@ -505,10 +505,10 @@ inline take_over(mode)
     durable = 1;
 #ifdef NO_NAME
     admit = OLDER;
-    beat = 5;
+    generation = 5;
 #else
     admit = NONE;
-    beat = 0;
+    generation = 0;
 #endif
     begin_life(mode);
     compress()
@@ -519,7 +519,7 @@ inline flush()
     lock = 0;
     admit = NONE;
     durable = 0;
-    beat = 0;
+    generation = 0;
     is_marked = 0;
     has_evicted = 0;
     forget_sent();

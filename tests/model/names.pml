@@ -31,7 +31,7 @@
  *   ANY_TELLS    a node that had no permission when it was marked is asked, too
  *   ANY_MARK     so is one that is marked for other new names
  *   FEW          they need be no majority of the old names
- *   NO_OLD_BIRTH a machine may tell although its name had a later one
+ *   NO_OLD_INCARNATION a machine may tell although its name had a later one
  *   UNTOLD       what they promised need not end
  *   MEMORY       a server counts those whom it took, whatever they are now
  *   BY_Q         if too few tell, it waits until nothing is promised any more
@@ -196,7 +196,7 @@
 #define OF(who, name) ((who) * ALL + (name))
 
 /* To have an end: a client asks only some names, only some machines forget, and
- * only births of these and of fresh ones are told; the second machine may be
+ * only incarnations of these and of fresh ones are told; the second machine may be
  * missing; marks of one epoch that took nothing replace each other only while
  * there were fewer than MARKS. With THIRD, BACK and IN_USE none forgets, and
  * fresh ones are admitted by time alone; with APART no client asks whom the
@@ -229,14 +229,14 @@
 #define ADMITTED 2
 byte phase[MACHINES];
 byte under[MACHINES];          /* the configuration */
-byte birth[MACHINES];          /* of the mark or the admission */
-byte taken[MACHINES];          /* 1 + the birth before; 0: it tells nothing */
+byte incarnation[MACHINES];          /* of the mark or the admission */
+byte taken[MACHINES];          /* 1 + the incarnation before; 0: it tells nothing */
 byte from[MACHINES];           /* the configuration that it was taken from */
 byte passed[MACHINES];         /* whose marks were replaced since: a bit each */
-byte carries[MACHINES * ALL];  /* the latest births told of the others */
+byte carries[MACHINES * ALL];  /* the latest incarnations told of the others */
 byte lock[MACHINES];           /* client + 1; 0: free */
 byte promised[MACHINES];       /* what has not ended: a bit a client */
-byte births[ALL];              /* how many there were of a name */
+byte incarnations[ALL];              /* how many there were of a name */
 
 /* The clients. */
 byte asked[CLIENTS];           /* the configuration of its servers */
@@ -251,7 +251,7 @@ bit holds[CLIENTS];
 #else
 #define SERVES(s) ((s) + 1)
 #endif
-byte seen[SERVERS * MACHINES]; /* the birth of the mark; 0: none was seen */
+byte seen[SERVERS * MACHINES]; /* the incarnation of the mark; 0: none was seen */
 bit is_over[SERVERS];          /* it has counted enough once */
 byte awaited[SERVERS];         /* what these had promised, and has not ended */
 byte told[SERVERS];            /* machines that it took: MEMORY */
@@ -317,18 +317,18 @@ c_code {
     static int is_outdated(int m)
     {
         for (int k = 0; k < MACHINES; k++)
-            if (is_beside(m, k) && knows(k, m) > now.birth[m])
+            if (is_beside(m, k) && knows(k, m) > now.incarnation[m])
                 return 1;
         return 0;
     }
 
-    /* Others have told its birth, and what they promised has ended. */
+    /* Others have told its incarnation, and what they promised has ended. */
     static int is_told(int m)
     {
         int names = 0;
         for (int k = 0; k < MACHINES; k++)
             if (is_beside(m, k) && now.promised[k] == 0 &&
-                knows(k, m) == now.birth[m] && !is_outdated(k))
+                knows(k, m) == now.incarnation[m] && !is_outdated(k))
                 names |= 1 << name_of(k);
         return count_of(names) >= quorum_of(now.under[m]);
     }
@@ -350,7 +350,7 @@ c_code {
 
     static int is_replaced(int m, int set)
     {
-#if !defined(NO_OLD_BIRTH) && !defined(MEMORY)
+#if !defined(NO_OLD_INCARNATION) && !defined(MEMORY)
         for (int k = 0; k < MACHINES; k++)
             if ((set >> k & 1) && knows(k, m) >= now.taken[m])
                 return 1;
@@ -592,7 +592,7 @@ inline hear(c, name, later)
 
 #define MAY_VOTE(c, m) \
     (phase[m] == ADMITTED && under[m] == asked[c] && lock[m] == 0 && \
-     birth[m] >= known[OF(c, NAME(m))])
+     incarnation[m] >= known[OF(c, NAME(m))])
 
 inline vote(c, m)
 {
@@ -601,7 +601,7 @@ inline vote(c, m)
     }
     k = 0;
     if
-    :: TELLS_OF(m) -> hear(c, NAME(m), birth[m])
+    :: TELLS_OF(m) -> hear(c, NAME(m), incarnation[m])
     :: else
     fi;
     votes[c] = votes[c] | BIT(NAME(m));
@@ -642,19 +642,19 @@ inline end(c)
 
 /* ---- marks, admissions --------------------------------------------------- */
 
-/* An admitted machine is told of a birth under the same names. */
+/* An admitted machine is told of an incarnation under the same names. */
 #define TELL(m, other) \
     :: d_step { TELLS_OF(other) && NAME(m) != NAME(other) && \
                 phase[m] == ADMITTED && phase[other] != UNMARKED && \
                 under[m] == under[other] && \
-                birth[other] > carries[OF(m, NAME(other))] -> \
-                carries[OF(m, NAME(other))] = birth[other] }
+                incarnation[other] > carries[OF(m, NAME(other))] -> \
+                carries[OF(m, NAME(other))] = incarnation[other] }
 
 inline forget(m)
 {
     phase[m] = UNMARKED;
     under[m] = 0;
-    birth[m] = 0;
+    incarnation[m] = 0;
 #ifndef OLD_LIFE
     taken[m] = 0;
     from[m] = 0;
@@ -675,8 +675,8 @@ inline mark(m, d)
 {
     phase[m] = MARKED;
     under[m] = d;
-    births[NAME(m)]++;
-    birth[m] = births[NAME(m)]
+    incarnations[NAME(m)]++;
+    incarnation[m] = incarnations[NAME(m)]
 }
 
 inline admit(m)
@@ -759,7 +759,7 @@ inline admit_told(m)
      phase[m] == ADMITTED && EPOCH(under[m]) < EPOCH(d) && MAY_MARK(m, d) || \
      phase[m] == MARKED && under[m] != d && EPOCH(under[m]) <= EPOCH(d) && \
      YIELDS(m, d) && \
-     (taken[m] != 0 || EPOCH(under[m]) < EPOCH(d) || births[NAME(m)] < MARKS))
+     (taken[m] != 0 || EPOCH(under[m]) < EPOCH(d) || incarnations[NAME(m)] < MARKS))
 
 #ifdef MEMORY
 #define KEEP_TOLD(s, m) told[s] = told[s] | BIT(m)
@@ -792,7 +792,7 @@ inline take(s, m)
         passed[m] = 0;
         if
         :: TELLS_OLD(m) ->
-            taken[m] = birth[m] + 1;
+            taken[m] = incarnation[m] + 1;
             from[m] = under[m];
             KEEP_TOLD(s, m)
         :: else
@@ -804,8 +804,8 @@ inline take(s, m)
 
 inline see(s, m)
 {
-    SEEN(s, m) = birth[m];
-    latest[OF(s, NAME(m))] = (TELLS_OF(m) -> birth[m] : 0)
+    SEEN(s, m) = incarnation[m];
+    latest[OF(s, NAME(m))] = (TELLS_OF(m) -> incarnation[m] : 0)
 }
 
 /* The node compares the mark. */
@@ -816,7 +816,7 @@ inline see(s, m)
 #endif
 #define MAY_ADMIT(s, m) \
     (is_over[s] && awaited[s] == 0 && phase[m] == MARKED && \
-     under[m] == SERVES(s) && SEEN(s, m) == birth[m] && IS_TAKEN(m) && \
+     under[m] == SERVES(s) && SEEN(s, m) == incarnation[m] && IS_TAKEN(m) && \
      c_expr { (has_ended)(m) })
 
 inline run_admit(s, m)
@@ -852,7 +852,7 @@ inline restart(s)
     :: d_step { HAS_NAME(SERVES(s), m) && MAY_TAKE(m, SERVES(s)) -> \
                 take(s, m) } \
     :: d_step { phase[m] == MARKED && under[m] == SERVES(s) && \
-                SEEN(s, m) != birth[m] -> see(s, m) } \
+                SEEN(s, m) != incarnation[m] -> see(s, m) } \
     :: d_step { MAY_ADMIT(s, m) -> run_admit(s, m); DIES(s) }
 
 #ifdef HAS_DEAD

@@ -24,12 +24,12 @@
  *
  * Not in the model: clocks, locks of several resources, repeats, a writer's
  * wish to come next, and for how long readers last. With FORGETS, nodes forget
- * while nobody holds the lock. Their least is then their bar: the highest that
+ * while nobody holds the lock. Their least is then their minimum fencing token: the highest that
  * the others tell.
  *
  * Rules that can be switched off:
  *   NO_CHECK       a reader's number need not be above the least
- *   NO_BAR         … nor above the bar
+ *   NO_MIN_TOKEN         … nor above the minimum fencing token
  *   OVER_WRITER    a reader takes the key from a writer
  *   OVER_READERS   a writer takes it from readers
  *   NO_RECORD      a reader's grant raises no number
@@ -403,7 +403,7 @@ inline forget(n)
     firm[n] = 0;
     repairs[n] = 0;
     highest[n] = MAX(OTHER_HIGHEST(n, 1), OTHER_HIGHEST(n, 2));
-#ifdef NO_BAR
+#ifdef NO_MIN_TOKEN
     least[n] = 0
 #else
     least[n] = highest[n]

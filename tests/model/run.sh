@@ -135,7 +135,7 @@ first_start | FLUSHED SHORT_HOLD | 46 it has no time to object        | two_hold
 first_start | SHARED_MARKS SET_IF_ABSENT LOSSES=0 | 27 an old view of nodes | two_holders | FAULTS=1
 memory      |                 | all rules on | nothing | FAULTS=3 OLD_COPY
 memory      | REACH_READMIT   | goal: back, durable, with its lock    | is_reached
-memory      | NO_FLOOR        | 29, 41 an old file, a backup, a copy  | two_holders
+memory      | NO_HIGH_WATER        | 29, 41 an old file, a backup, a copy  | two_holders
 memory      | NO_WITNESS      | 43 the server that knew is restarted  | two_holders
 memory      | ONE_HEARTBEAT   | 42 others had no time to tell         | two_holders
 memory      | NO_NAME         | 37, 38 memory of another node         | two_holders
@@ -143,7 +143,7 @@ memory      | NO_REPLID       | 41 an old copy under the same run_id  | two_hold
 memory      | NO_EVICTED      | 40 locks are evicted, the state is not | two_holders
 memory      | NO_DURABLE      | 5, 39 a file that lost its tail       | two_holders
 memory      | BLIND_READMIT   | 26 a READMIT still lies in a socket   | two_holders
-memory      | RAISE_FLOOR     | 43 a beat from now is reached again   | two_holders
+memory      | RAISE_HIGH_WATER     | 43 a generation from now is reached again   | two_holders
 memory      | UNWITNESSED     | what remains: only the dead knew      | two_holders
 memory      | STEPS           | all rules on, and clocks step | nothing | FAULTS=4 LATE_COPY
 memory      | NO_CLOCK        | 11 restarted, and its clock stepped   | two_holders
@@ -167,12 +167,12 @@ witness     | UNWITNESSED     | what remains: only the dead knew      | two_hold
 forgot      |                 | all rules on | nothing | FEW LOSERS=2 COMMON=1
 forgot      | REACH_ADMIT     | goal: admitted again                  | is_reached
 forgot      | REACH_GRANT     | goal: a lock with its new vote        | is_reached
-forgot      | UNTOLD          | 5 looks do not tell births            | two_holders
-forgot      | NO_VOTE_BIRTHS  | 5 old votes count                     | two_holders
+forgot      | UNTOLD          | 5 looks do not tell incarnations            | two_holders
+forgot      | NO_VOTE_INCARNATIONS  | 5 old votes count                     | two_holders
 forgot      | OTHERS=1        | 53 one other may be asked             | two_holders
 forgot      | ANY_COUNTS      | 53 those who wait are asked           | two_holders
-forgot      | NO_ADMIT_BIRTHS | 5 who comes back knows of nobody      | two_holders
-forgot      | EQUAL_BIRTHS    | 25 lost again, under the same birth   | two_holders
+forgot      | NO_ADMIT_INCARNATIONS | 5 who comes back knows of nobody      | two_holders
+forgot      | EQUAL_INCARNATIONS    | 25 lost again, under the same incarnation   | two_holders
 forgot      | LOSERS=1        | all rules on, one node forgets         | nothing | all
 forgot      | BLIND_ADMIT     | 26 an ADMIT still lies in a socket    | two_holders | LOSERS=1
 forgot      | EXTENDS FAULTS=1 | all rules on, and extends            | nothing | FEW LOSERS=1
@@ -180,17 +180,17 @@ forgot      | EXTENDS EXTENDS_UNTOLD FAULTS=1 | 53 only acquires tell | two_hold
 forgot      | EXTENDS UNTIL_LAST FAULTS=1 | 53 a shorter one is told  | two_holders
 forgot      | MACHINES=4 FAULTS=1 | all rules on, a name moves | nothing | FEW LOSERS=2 COMMON=1
 forgot      | MACHINES=4 FAULTS=1 OUTDATED | 45 the old one is asked  | two_holders
-forgot      | MACHINES=4 FAULTS=1 NO_VOTE_BIRTHS | 45 the old one votes | two_holders
+forgot      | MACHINES=4 FAULTS=1 NO_VOTE_INCARNATIONS | 45 the old one votes | two_holders
 forgot      | MACHINES=5 FEW LOSERS=2 FAULTS=1 | all rules on, two names move | nothing | all
 forgot      | MACHINES=5 MOVED=1 FAULTS=0 | all rules on, three machines, one name | nothing | all
-forgot      | MACHINES=5 MOVED=1 FAULTS=0 NO_VOTE_BIRTHS | 45 the first votes | two_holders
+forgot      | MACHINES=5 MOVED=1 FAULTS=0 NO_VOTE_INCARNATIONS | 45 the first votes | two_holders
 forgot      | CROSSED         | all rules on, two servers cross names | nothing        | FAULTS=1
 forgot      | CROSSED FAULTS=1 NO_NAME | 37 it votes under another name | two_holders
 forgot      | NODES=5 FEW LOSERS=2 ENDLESS | all rules on, five nodes | nothing | FAULTS=1
 forgot      | NODES=5 FEW LOSERS=2 ENDLESS OTHERS=2 | 53 two others of four | two_holders
 forgot      | NUMBERS FEW LOSERS=2 | all rules on, numbers            | nothing        | FAULTS=2
-forgot      | NUMBERS FEW LOSERS=2 NO_BAR | 8 it takes lower numbers  | falls_back
-forgot      | NUMBERS FEW LOSERS=2 TOP_ONLY | 8 a bar is not told on  | falls_back
+forgot      | NUMBERS FEW LOSERS=2 NO_MIN_TOKEN | 8 it takes lower numbers  | falls_back
+forgot      | NUMBERS FEW LOSERS=2 TOP_ONLY | 8 a min_token is not told on  | falls_back
 names       | LOSERS=13       | all rules on, 3 names become 5        | nothing | FAULTS=0
 names       | LOSERS=13 REACH_GRANT | goal: a lock under the new names | is_reached
 names       | OUTSIDE         | all rules on, two old names stay out  | nothing | all
@@ -208,7 +208,7 @@ names       | SHRINKS BOTH_NEW LOSERS=4 | all rules on, both ask new servers | n
 names       | SHRINKS BOTH_NEW LOSERS=4 AT_ONCE | 65 one that forgot is admitted | two_holders
 names       | SHRINKS LOSERS=4 TWO_SERVERS | all rules on, two servers | nothing | FAULTS=0
 names       | SHRINKS MOVES LOSERS=1 | all rules on, a name had moved | nothing
-names       | SHRINKS MOVES LOSERS=1 NO_OLD_BIRTH | 59 its old machine tells | two_holders
+names       | SHRINKS MOVES LOSERS=1 NO_OLD_INCARNATION | 59 its old machine tells | two_holders
 names       | RIVALS LOSERS=2 FIGHTS | all rules on, two lists of one epoch | nothing
 names       | RIVALS LOSERS=2 REACH_GRANT=2 | goal: a lock under the second list | is_reached
 names       | RIVALS LOSERS=2 FEW | 65 of four names, each list has two | two_holders
@@ -327,7 +327,7 @@ readers     | NODES=4         | what remains: two of four             | two_hold
 readers     | NODES=5         | all rules on, five nodes              | nothing | TWO_CLIENTS
 readers     | FOUR_CLIENTS    | all rules on, four clients            | nothing | FEW
 readers     | FORGETS         | all rules on, nodes forget            | nothing | FEW
-readers     | FORGETS FEW NO_BAR | 8 a reader older than what is forgotten | falls_back
+readers     | FORGETS FEW NO_MIN_TOKEN | 8 a reader older than what is forgotten | falls_back
 epochs      |                 | all rules on                          | nothing
 epochs      | OWN_TTL         | 33 max TTL was lowered                | two_holders
 epochs      | REACH_CHANGE    | goal: all nodes have changed          | is_reached     | OLD_T=1

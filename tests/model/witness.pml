@@ -20,12 +20,12 @@
 mtype = {NONE, CURRENT, OLDER};
 mtype admit[NODES] = CURRENT;
 bit is_away[NODES];
-byte witness[NODES];    /* on 1 and 2: node 0's beat */
+byte witness[NODES];    /* on 1 and 2: node 0's generation */
 byte emptied;           /* ticks since node 1 was emptied */
 
-byte lock, beat;
+byte lock, generation;
 bit has_copy;
-byte copy_lock, copy_beat;
+byte copy_lock, copy_generation;
 
 /* The servers. */
 byte known[SERVERS];
@@ -44,15 +44,15 @@ bit knows[SERVERS], is_told[NODES];
 
 inline compress()
 {
-    copy_beat = (has_copy -> copy_beat : beat);
-    low = (beat < copy_beat -> beat : copy_beat);
-    high = (beat > copy_beat -> beat : copy_beat);
+    copy_generation = (has_copy -> copy_generation : generation);
+    low = (generation < copy_generation -> generation : copy_generation);
+    high = (generation > copy_generation -> generation : copy_generation);
     known[0] = LEVEL(known[0]);
     known[1] = LEVEL(known[1]);
     witness[1] = LEVEL(witness[1]);
     witness[2] = LEVEL(witness[2]);
-    beat = LEVEL(beat);
-    copy_beat = LEVEL(copy_beat);
+    generation = LEVEL(generation);
+    copy_generation = LEVEL(copy_generation);
     low = 0;
     high = 0
 }
@@ -99,7 +99,7 @@ inline begin_witness(n)
 inline look(s)
 {
     if
-    :: admit[0] == CURRENT -> known[s] = MAX(known[s], beat); compress()
+    :: admit[0] == CURRENT -> known[s] = MAX(known[s], generation); compress()
     :: admit[0] != CURRENT && ARE_THERE && wait[s] == 0 -> wait[s] = 1
     :: else
     fi
@@ -132,13 +132,13 @@ inline pass(s)
 
 inline raise(s)
 {
-    beat = 5;
-    known[s] = MAX(known[s], beat);
+    generation = 5;
+    known[s] = MAX(known[s], generation);
     compress()
 }
 
 #define MAY_READMIT(s) (admit[0] == OLDER && wait[s] == WAIT + 1 && \
-    HAS_READ(s) && beat >= known[s])
+    HAS_READ(s) && generation >= known[s])
 
 inline come_back(s)
 {
@@ -162,8 +162,8 @@ inline vote(s)
     assert(!two_holders);
     LEFT = T;
     lock = T;
-    beat++;
-    known[s] = MAX(known[s], beat);
+    generation++;
+    known[s] = MAX(known[s], generation);
     knows[1 - s] = 0;
     knows[s] = 1;
     is_told[1] = 0;
@@ -175,7 +175,7 @@ inline save_copy()
 {
     has_copy = 1;
     copy_lock = lock;
-    copy_beat = beat;
+    copy_generation = generation;
     compress()
 }
 
@@ -190,7 +190,7 @@ inline put_back()
 {
     admit[0] = OLDER;
     lock = copy_lock;
-    beat = copy_beat;
+    generation = copy_generation;
     forget_wait(0);
     forget_wait(1);
     compress()

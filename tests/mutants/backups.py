@@ -20,27 +20,27 @@ BACKUPS = [
            "story_74_a_replica_is_not_the_master_that_it_was", [Edit(
                LUA, "'role:master'", "'role:'")], tests="memory"),
     Defect("trace from long ago", "unit", RECENT, [Edit(
-        LUA, "now < at + 5000000", "now < at + 6000000")], tests="floors"),
+        LUA, "now < at + 5000000", "now < at + 6000000")], tests="high_waters"),
     Defect("trace from the future", "unit", RECENT, [Edit(
         LUA, "id ~= replid and at + 0 <= now and", "id ~= replid and")],
-           tests="floors"),
+           tests="high_waters"),
     Defect("admission of any memory followed", "unit", RECENT, [Edit(
         LUA, "            if string.sub(text, -#end_before) ~= end_before then\n",
-        "            if #text < #end_before then\n")], tests="floors"),
+        "            if #text < #end_before then\n")], tests="high_waters"),
     Defect("marked by another, and followed", "unit",
            "story_74_what_is_marked_meanwhile_waits", [Edit(
                LUA, "not is_current(mark) and id_before(",
-               "id_before(")], tests="floors"),
+               "id_before(")], tests="high_waters"),
     Defect("mark and what was taken not followed", "unit",
            "story_74_a_first_replica_begins_no_new_quarantine", [Edit(
                LUA, "admit, mark, taken = follow('admit', admit),"
                " follow('mark', mark),\n"
                "                follow('taken', taken)\n",
-               "admit = follow('admit', admit)\n")], tests="floors"),
+               "admit = follow('admit', admit)\n")], tests="high_waters"),
     Defect("marked at once by a server without a trace", "unit",
            "story_74_a_look_without_a_trace_marks_nothing_at_once", [Edit(
                LUA, "if nonce == '' or is_early then",
-               "if nonce == '' then")], tests="floors"),
+               "if nonce == '' then")], tests="high_waters"),
     Defect("trace of another connection", "unit",
            "story_74_a_trace_ends_with_its_connection", [Edit(
                "server/engine/voting/members.c",

@@ -25,10 +25,10 @@ STEPS_BELIEVED = [
          "    if (nodeclock_step_us(clock, seen) != 0) {\n"
          "        *clock = *seen;\n        return;\n    }\n")]
 # A look revokes no admission and renews no mark.
-BEATS_UNTOLD = Edit(
+GENERATIONS_UNTOLD = Edit(
     "tests/lib/node/simstate.c",
-    "memory->beat.it < ask->floor && may_mark",
-    "memory->beat.it < 0 && may_mark")
+    "memory->generation.it < ask->high_water && may_mark",
+    "memory->generation.it < 0 && may_mark")
 # A row of acquires and releases deletes locks of any value.
 ROW_DELETES = Edit(
     "server/node/scripts/row.lua",
@@ -284,11 +284,11 @@ DEFECTS = [
         "server/engine/voting/firststart.c", "else if (word != LOOK_EMPTY && !is_own)",
         "else if (word != LOOK_EMPTY && word != LOOK_BARE && !is_own)")],
         faults="next,block,slow,pause"),
-    Defect("readmission without beat", "sim", "exclusion", [Edit(
-        "server/engine/voting/nodes.c", ".floor = members->witness.node[action->node].floor",
-        ".floor = 0"), Edit(
+    Defect("readmission without generation", "sim", "exclusion", [Edit(
+        "server/engine/voting/nodes.c", ".high_water = members->witness.node[action->node].high_water",
+        ".high_water = 0"), Edit(
         "server/engine/voting/rules.c",
-        "it->beat >= members->witness.node[node].floor", "it->beat >= 0")],
+        "it->generation >= members->witness.node[node].high_water", "it->generation >= 0")],
         faults="restore,promote,break,block,slow"),
     Defect("evictions not detected", "sim", "exclusion", [Edit(
         "tests/lib/node/simstate.c",
@@ -299,7 +299,7 @@ DEFECTS = [
         "strcmp(replid + 1, batch->process->replid) == 0",
         "replid[1] != '\\0'")],
         faults="rollback,break"),
-    # A second safeguard here, too: the beat also shows what such a node lost.
+    # A second safeguard here, too: the generation also shows what such a node lost.
     Defect("readmission of nodes that are not durable", "model", "two_holders",
            model="memory", rule="NO_DURABLE"),
     Defect("admission before the old names are dead", "unit",
@@ -326,7 +326,7 @@ DEFECTS = [
     # In the simulator, a wrongly revoked node is admitted again in the end.
     Defect("step test on points", "model", "revokes_honest", model="clocks",
            rule="POINTS"),
-    # Beats and births also reveal the old machine: the simulator finds that no
+    # Generations and incarnations also reveal the old machine: the simulator finds that no
     # lock is granted for long, but no two holders.
     Defect("connections not confirmed", "unit",
            "story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote",
@@ -368,13 +368,13 @@ DEFECTS = [
         "                    slots[filled] = digits\n",
         "                    slots[filled] = '0'\n")]),
     Defect("row without compare", "differ", "batch", [ROW_DELETES]),
-    # a slot above the top, whose number is then not looked at
-    Defect("row that leaves the top", "differ", "batch", [Edit(
-        "server/node/scripts/row.lua", "        if top_digits then\n",
-        "        if top_digits == '' then\n")]),
-    Defect("repair that leaves the top", "differ", "batch", [Edit(
+    # a slot above the highest fencing token, whose number is then not looked at
+    Defect("row that leaves the max_token", "differ", "batch", [Edit(
+        "server/node/scripts/row.lua", "        if max_token_digits then\n",
+        "        if max_token_digits == '' then\n")]),
+    Defect("repair that leaves the max_token", "differ", "batch", [Edit(
         "server/node/scripts/repair.lua",
-        "slot, digits, top and number > top,\n",
+        "slot, digits, max_token and number > max_token,\n",
         "slot, digits, false,\n")]),
     # ---- a lone acquire or release, which has lines of its own --------------
     Defect("lone acquire without deadline", "differ", "batch", [Edit(
@@ -384,10 +384,10 @@ DEFECTS = [
            "a_node_that_was_a_replica_for_a_moment_has_no_vote", [Edit(
                "server/node/scripts/lone.lua",
                "'master_replid:' .. string.sub(admit, -40), 1, true) then",
-               "'master_replid:', 1, true) then")], tests="floors"),
-    Defect("lone acquire that leaves the top", "differ", "batch", [Edit(
-        "server/node/scripts/lone.lua", "digits, 'top', digits,",
-        "digits, 'top', found[4],")]),
+               "'master_replid:', 1, true) then")], tests="high_waters"),
+    Defect("lone acquire that leaves the max_token", "differ", "batch", [Edit(
+        "server/node/scripts/lone.lua", "digits, 'max_token', digits,",
+        "digits, 'max_token', found[4],")]),
     Defect("lone release without compare", "differ", "batch", [LONE_DELETES]),
     Defect("lone release that tells nobody", "unit",
            "releases_are_announced_while_a_server_listens", [Edit(
@@ -406,11 +406,11 @@ DEFECTS = [
         "    return access_shows(access, call, names) ||\n",
         "    return account_of(access, call) != NULL ||\n")], tls=True),
     # ---- what nodes say of each other ---------------------------------------
-    Defect("floor not compared by a look", "sim", "exclusion", [
-        BEATS_UNTOLD, Edit(
+    Defect("high_water not compared by a look", "sim", "exclusion", [
+        GENERATIONS_UNTOLD, Edit(
         "server/engine/voting/rules.c",
-        "    return it->beat >= members->witness.node[node].floor;",
-        "    return it->beat >= 0;")],
+        "    return it->generation >= members->witness.node[node].high_water;",
+        "    return it->generation >= 0;")],
         faults="restore,promote,rollback,break,block,slow"),
     Defect("no node name in the admission", "sim", "exclusion", [Edit(
         "server/engine/voting/members.c",
@@ -427,7 +427,7 @@ DEFECTS = [
            model="witness", rule="ONE_HEARTBEAT"),
     Defect("readmission without the only node that knows", "model",
            "two_holders", model="five", rule="ONE_MAY_BE_AWAY"),
-    Defect("beat not raised by an admission", "model", "two_holders",
+    Defect("generation not raised by an admission", "model", "two_holders",
            model="memory", rule="NO_RAISE"),
     # ---- what the others have promised --------------------------------------
     Defect("others' promises not waited for", "sim", "exclusion", [Edit(
@@ -450,12 +450,12 @@ DEFECTS = [
         "return nodeset_count(nodes) >= members->quorum - 1;")],
         faults="lag,cut,options,quiet"),
     # A node forgets between its vote and those of the others, which are late.
-    Defect("births that change no admission", "sim", "exclusion", [Edit(
+    Defect("incarnations that change no admission", "sim", "exclusion", [Edit(
         "tests/lib/node/simstate.c",
-        "    write_admit(batch, call, birth, atoll(news.ptr) + 1);\n",
-        "    write_admit(batch, call, birth, atoll(news.ptr));\n")],
+        "    write_admit(batch, call, incarnation, atoll(news.ptr) + 1);\n",
+        "    write_admit(batch, call, incarnation, atoll(news.ptr));\n")],
         faults="lag,cut,options,quiet", seed=700),
-    Defect("votes of an earlier birth counted", "sim", "exclusion", [Edit(
+    Defect("votes of an earlier incarnation counted", "sim", "exclusion", [Edit(
         "server/engine/voting/members.c",
         "    return it->life == life && !it->is_outdated;\n",
         "    return it->life >= life;\n")],
@@ -467,29 +467,29 @@ DEFECTS = [
         faults="lag,cut,quiet,target"),
     # The simulator shows none of these in several hundred seeds: a second node
     # would have to forget, or a name to move, within the same few milliseconds.
-    Defect("no bar", "differ", "batch", [Edit(
+    Defect("no min_token", "differ", "batch", [Edit(
         "server/node/scripts/permission.lua",
-        "            'bar', bar, 'top',",
-        "            'bar', '0', 'top',")]),
-    Defect("bar not told", "differ", "batch", [Edit(
+        "            'min_token', min_token, 'max_token',",
+        "            'min_token', '0', 'max_token',")]),
+    Defect("min_token not told", "differ", "batch", [Edit(
         "server/node/scripts/permission.lua",
         "                math.max(number_of(fields[8]), number_of(fields[9])),\n",
         "                number_of(fields[8]),\n"), Edit(
         "server/node/scripts/permission.lua",
-        "math.max(number_of(fields[3]), bar)", "number_of(fields[3])")]),
+        "math.max(number_of(fields[3]), min_token)", "number_of(fields[3])")]),
     Defect("asked once", "unit",
            "each_is_looked_at_again_once_all_of_them_know", [Edit(
         "server/engine/voting/rules.c",
         "    if (asked->joins != joins) {\n",
         "    if (asked->joins != joins && now_us < 0) {\n")], tests="eligibility"),
-    Defect("later births ignored", "unit",
-           "story_45_a_machine_with_an_earlier_birth_has_no_say", [Edit(
+    Defect("later incarnations ignored", "unit",
+           "story_45_a_machine_with_an_earlier_incarnation_has_no_say", [Edit(
         "server/engine/voting/members.c",
         "        it->is_outdated = is_outdated(members, i);\n",
         "        it->is_outdated = i < 0 && is_outdated(members, i);\n")],
         tests="eligibility"),
     Defect("nodes that wait are asked", "unit",
-           "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(
+           "a_quorum_of_others_that_vote_must_know_of_its_incarnation", [Edit(
         "server/engine/voting/members.c",
         "    if (is_admitted || (it->is_restarted &&",
         "    is_admitted |= it->phase == MEMBER_MARKED;\n"
@@ -500,11 +500,11 @@ DEFECTS = [
         "i != node && it->phase == MEMBER_ADMITTED &&",
         "i != node && it->phase != MEMBER_DOWN &&")], tests="eligibility"),
     Defect("outdated nodes are asked", "unit",
-           "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(
+           "a_quorum_of_others_that_vote_must_know_of_its_incarnation", [Edit(
         "server/engine/voting/rules.c",
         "            it->is_clock_good && !rules_is_outdated(members, i))\n",
         "            it->is_clock_good)\n")], tests="eligibility"),
-    Defect("second look before all knew of the birth", "unit",
+    Defect("second look before all knew of the incarnation", "unit",
            "each_is_looked_at_again_once_all_of_them_know", [Edit(
         "server/engine/voting/rules.c",
         "members->node[teller].looked_us >= asked->since_us) {\n",

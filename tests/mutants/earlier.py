@@ -1,5 +1,5 @@
 """Rules by which nodes that forgot were once admitted early. Nothing was told of
-births then, and each promise was to be found by a look that came in time. The
+incarnations then, and each promise was to be found by a look that came in time. The
 simulator finds them, and so does the nemesis, by a strike that is made for each.
 """
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import replace
 from defects import Defect, Edit
 
 # The others are looked at when this server would have ended its own rounds, not
-# when they know of the birth.
+# when they know of the incarnation.
 LOOK_AFTER_OWN_ROUNDS = Edit(
     "server/engine/voting/members.c",
     "        it->sighted_us = it->news_us = now_us;\n",
@@ -38,8 +38,8 @@ IN_SIMULATOR = [
             "                       members->settings.node_timeout_us) {\n"),
         Edit(
             "tests/lib/node/simstate.c",
-            "    write_admit(batch, call, birth, atoll(news.ptr) + 1);\n",
-            "    write_admit(batch, call, birth, atoll(news.ptr));\n"), Edit(
+            "    write_admit(batch, call, incarnation, atoll(news.ptr) + 1);\n",
+            "    write_admit(batch, call, incarnation, atoll(news.ptr));\n"), Edit(
             "server/engine/voting/members.c",
             "    return it->life == life && !it->is_outdated;\n",
             "    return it->life >= life;\n")]),

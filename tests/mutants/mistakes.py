@@ -107,9 +107,9 @@ IN_UNITS_AND_MODEL = [
         "        return !rules_is_others(members, node, now_us) &&\n",
         "        return now_us > 0 &&\n")], tests="epoch"),
     Defect("node in use taken for one that is left over", "unit",
-           "a_node_whose_beat_rises_is_not_left_over", [Edit(
+           "a_node_whose_generation_rises_is_not_left_over", [Edit(
         "server/engine/voting/rules.c",
-        "if (it->left_us == 0 || it->beat != it->left_beat) {",
+        "if (it->left_us == 0 || it->generation != it->left_generation) {",
         "if (it->left_us == 0) {")], tests="epoch"),
     Defect("node that is left over stays so", "unit",
            "a_node_that_is_left_over_is_marked_when_nobody_uses_it", [Edit(
@@ -273,8 +273,8 @@ IN_UNITS_AND_MODEL = [
         "server/node/scripts/permission.lua",
         "if not is_of_this_life(taken) then",
         "if taken == '' then")], tests="permission"),
-    Defect("births under other names ignored", "unit",
-           "story_65_births_of_the_epoch_before_outdate_no_other_names", [Edit(
+    Defect("incarnations under other names ignored", "unit",
+           "story_65_incarnations_of_the_epoch_before_outdate_no_other_names", [Edit(
         "server/engine/voting/members.c",
         "counts ? other : own",
         "counts ? own : own")], tests="takeover"),
@@ -385,7 +385,7 @@ IN_UNITS_AND_MODEL = [
              "    if (members->settings.is_observer && now_us < 0)\n")],
         tests="observer"),
     Defect("plan that writes", "unit",
-           "an_admitted_node_keeps_beat_limit_and_what_it_knows_of_others",
+           "an_admitted_node_keeps_generation_limit_and_what_it_knows_of_others",
            [Edit("server/node/scripts/permission.lua",
                  "return reads[command] and redis.call(command, ...)",
                  "return redis.call(command, ...)")], tests="watching"),

@@ -39,9 +39,9 @@ READERS = [
         "    if tonumber(ARGV[b + 1]) < 0 then\n")]),
     Defect("reader below a writer's number", "differ", "batch", [Edit(
         SHARE, "        if not (number > least) then\n",
-        "        if not (number > bar) then\n")]),
-    Defect("reader below the bar", "differ", "batch", [Edit(
-        SHARE, "math.max(writers, bar and bar >= 0 and bar or 2^53)\n",
+        "        if not (number > min_token) then\n")]),
+    Defect("reader below the min_token", "differ", "batch", [Edit(
+        SHARE, "math.max(writers, min_token and min_token >= 0 and min_token or 2^53)\n",
         "writers + 0\n")]),
     Defect("reader not recorded in the slot", "differ", "batch", [Edit(
         SHARE, "        if number > numbers[i] then\n",
@@ -179,8 +179,8 @@ READERS = [
     Defect("row that lets a reader join whoever has the lock", "differ",
            "batch", [Edit(ROW, "    if is_there ~= 0 then\n",
                           "    if is_there == 2 then\n")]),
-    Defect("row that lets a reader in below the bar", "differ", "batch", [Edit(
-        ROW, "number > highest and number > bar and\n"
+    Defect("row that lets a reader in below the min_token", "differ", "batch", [Edit(
+        ROW, "number > highest and number > min_token and\n"
         "                        writers",
         "number > highest and\n                        writers")]),
     Defect("row that forgets the writer's number", "differ", "batch", [Edit(

@@ -349,8 +349,8 @@ class Changes(Strikes):
                              f"became {two}")
 
     def _births(self) -> dict[str, str]:
-        """Epoch, configuration, name and birth of each node's admission; and the
-        latest birth under each name that any node was told."""
+        """Epoch, configuration, name and incarnation of each node's admission; and the
+        latest incarnation under each name that any node was told."""
         found: dict[str, str] = {}
         for node, name in zip(self.cluster.nodes, NAMES):
             lines = self._ask(node, "HGETALL", STATE).decode().split("\r\n")
@@ -358,10 +358,10 @@ class Changes(Strikes):
             fields = dict(zip(words[::2], words[1::2]))
             admit = fields.get("admit", "").split(":")
             found[f"the admission of node {name}"] = ":".join(admit[:4])
-            for field, birth in fields.items():
+            for field, incarnation in fields.items():
                 if field.startswith("w:m"):
-                    told = f"the latest birth of {field[3:]}"
-                    found[told] = max(birth, found.get(told, ""))
+                    told = f"the latest incarnation of {field[3:]}"
+                    found[told] = max(incarnation, found.get(told, ""))
         return found
 
     def _report(self, invariant: str, text: str) -> None:

@@ -38,7 +38,7 @@ class Call:
     sent: int = field(default_factory=now)
     id: int = field(default_factory=lambda: next(_ids))
     of: int = 0          # id of the acquire that granted the lock
-    number: int = 0      # its fencing number
+    number: int = 0      # its fencing token
     key: str = ""        # the idempotency key with which it was asked for
     is_repeat: bool = False  # its client has asked with the key before
     opened: int = 0      # when the connection was opened

@@ -103,25 +103,25 @@ class MemoryFaults:
         node = self.cluster.nodes[fault.target]
         copy = node.directory / "copy"
         copy_files(node.data, copy)
-        beat = self._beat(node)
+        generation = self._beat(node)
         yield
         if fault.way:
-            yield from self._restore_by_replication(node, copy, beat)
+            yield from self._restore_by_replication(node, copy, generation)
         else:
             node.kill()
-            yield from self._wait_until_told(node, beat)
+            yield from self._wait_until_told(node, generation)
             node.wipe()
-            if self._is_told(node, beat):
+            if self._is_told(node, generation):
                 copy_files(copy, node.data)
             node.start()
         shutil.rmtree(copy)
 
     def _restore_by_replication(self, node: Node, copy: Path,
-                                beat: int) -> Iterator[None]:
+                                generation: int) -> Iterator[None]:
         spare = Spare(node, copy)
         try:
-            yield from self._wait_until_told(node, beat)
-            if not self._is_told(node, beat):
+            yield from self._wait_until_told(node, generation)
+            if not self._is_told(node, generation):
                 self._ask(node, "FLUSHALL")
                 return
             self._ask(node, "REPLICAOF", *spare.host_and_port())
@@ -134,11 +134,11 @@ class MemoryFaults:
         """What it promises from now on does not survive it."""
         node = self.cluster.nodes[fault.target]
         self._ask(node, "CONFIG", "SET", "appendonly", "no")
-        beat = self._beat(node)
+        generation = self._beat(node)
         yield
         node.kill()
-        yield from self._wait_until_told(node, beat)
-        if not self._is_told(node, beat):
+        yield from self._wait_until_told(node, generation)
+        if not self._is_told(node, generation):
             node.wipe()
         node.start()
 
@@ -172,21 +172,21 @@ class MemoryFaults:
 
     # ---- what servers have seen ---------------------------------------------
 
-    def _is_told(self, node: Node, beat: int) -> bool:
-        """Enough of the other nodes were told of a later beat."""
+    def _is_told(self, node: Node, generation: int) -> bool:
+        """Enough of the other nodes were told of a later generation."""
         told = 0
         for other in self.cluster.nodes:
             if other is not node:
                 with contextlib.suppress(OSError):  # down, or silent
                     told += self._number(other, f"w:{node.name_hash}",
-                                         SILENT_S) > beat
+                                         SILENT_S) > generation
         return told >= TOLD_NODES
 
-    def _wait_until_told(self, node: Node, beat: int) -> Iterator[None]:
-        return until(lambda: self._is_told(node, beat), PATIENCE)
+    def _wait_until_told(self, node: Node, generation: int) -> Iterator[None]:
+        return until(lambda: self._is_told(node, generation), PATIENCE)
 
     def _beat(self, node: Node) -> int:
-        return self._number(node, "beat")
+        return self._number(node, "generation")
 
     def _has_admission(self, node: Node) -> bool:
         return b"$-1" not in self._ask(node, "HGET", STATE, "admit")

@@ -31,10 +31,10 @@ class Stage:
         for node in self.cluster.nodes:
             self.ask(node, "FLUSHALL")
             self.ask(node, "SET", "k", node.name)
-            self.ask(node, "HSET", STATE, "beat", "5")
+            self.ask(node, "HSET", STATE, "generation", "5")
 
     def tell_others(self, node: Node) -> None:
-        """That it was seen with a later beat than it has. No name is known yet:
+        """That it was seen with a later generation than it has. No name is known yet:
         so that of each is empty."""
         for other in self.cluster.nodes:
             if other is not node:

@@ -1,6 +1,6 @@
 """What the locks protect: a number, read, changed and written back.
 
-It refuses fencing numbers below the highest that it saw, on reads as on writes,
+It refuses fencing tokens below the highest that it saw, on reads as on writes,
 as README tells those to do whom a pause must not hurt. Those who hold a shared
 lock only read: their numbers have no order, but none may be below a writer's.
 

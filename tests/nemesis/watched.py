@@ -1,6 +1,6 @@
 """What watchers must have been told.
 
-  watched  nothing older is told after something newer, by the fencing numbers;
+  watched  nothing older is told after something newer, by the fencing tokens;
            and in calm times, who holds a lock for more than a second is told to
            each watcher that is there
 """

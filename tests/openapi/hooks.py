@@ -158,7 +158,7 @@ def begin_list(case):
 
 
 def number_tokens(case):
-    """A token begins with a fencing number; a pattern does not tell which of
+    """A token begins with a fencing token; a pattern does not tell which of
     16 digits are one."""
     for holder, name in ((case.headers, "X-Lock-Token"), (case.body, "token")):
         token = holder.get(name) if hasattr(holder, "get") else None

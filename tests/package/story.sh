@@ -59,7 +59,7 @@ shows_manual() {
         inside man redlockctl | grep -q conflict-exit-code
 }
 
-# Where the alarms' links lead; each page that another one links is there.
+# Where the alerts' links lead; each page that another one links is there.
 # shellcheck disable=SC2016 # $name is for the shell inside
 brings_its_pages() {
     inside sh -ec 'cd /usr/share/doc/redlockd

@@ -31,7 +31,7 @@ def is_closed(browser: Browser) -> bool:
 
 
 def looks_refused(browser: Browser) -> None:
-    """No outage: it is not red, and leads to no alarm."""
+    """No outage: it is not red, and leads to no alert."""
     assert browser.run("return document.title") == "Refused – redlockd"
     level = browser.find("#verdict")[0].get_attribute("data-level")
     assert level == "unknown", level

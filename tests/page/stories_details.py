@@ -67,7 +67,7 @@ def hand_overs_are_listed(browser: Browser, service: Service) -> None:
     assert changes(browser) == [entry(FIRST, "web-1", first)]
     shown = facts(browser)
     assert shown["Holder"] == "web-1", shown
-    assert shown["Fencing number"] == str(first.fencing_token), shown
+    assert shown["Fencing token"] == str(first.fencing_token), shown
     browser.requests()
     service.release(first)
     eventually(lambda: len(changes(browser)) == 2, "it is free")

@@ -44,7 +44,7 @@ def a_lock_is_released_by_force(browser: Browser, service: Service) -> None:
     assert browser.focused() == {"name": "force-cancel", "isSeen": True}
     shown = facts(browser, "force")
     assert shown["Resource"] == "stuck" and shown["Holder"] == "web-3", shown
-    assert shown["Fencing number"] == str(lock.fencing_token), shown
+    assert shown["Fencing token"] == str(lock.fencing_token), shown
     assert shown["Expires in"].endswith(" s"), shown
     assert "It is not told" in browser.text("#force-means")
     browser.is_accessible()
@@ -93,7 +93,7 @@ def a_newer_holder_keeps_its_lock(browser: Browser, service: Service) -> None:
     assert browser.find("#force-failure[role=alert]")
     assert not browser.text("#force-news")
     assert holder(service, second) == second.fencing_token
-    assert facts(browser)["Fencing number"] == str(second.fencing_token)
+    assert facts(browser)["Fencing token"] == str(second.fencing_token)
     press(browser, "force")
     service.release(second)
     press(browser, "force-do")
@@ -138,7 +138,7 @@ def a_foreign_lock_is_not_offered(browser: Browser, service: Service) -> None:
     open_details(browser, "foreign")
     assert not browser.find("#force")[0].is_displayed()
     assert "it has no fencing token" in browser.text("#force-why")
-    assert facts(browser)["Fencing number"] == "none"
+    assert facts(browser)["Fencing token"] == "none"
     browser.is_accessible()
     service.unlock_elsewhere("foreign")
     eventually(lambda: facts(browser) == {"Holder": "nobody"}, "it is free")

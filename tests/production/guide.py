@@ -5,7 +5,7 @@ and asks the service at the end what the guide promises.
     guide.py WORK [--short] [--without LINE]…
     guide.py --list
 
-WORK is what run.sh made: base/, a tree, and deb/, the packages. --short: alarms
+WORK is what run.sh made: base/, a tree, and deb/, the packages. --short: alerts
 that wait for minutes wait for seconds. --without: leaves out the block that
 begins in that line, to see who notices. --list only reads the page.
 """
@@ -23,7 +23,7 @@ import page
 from machines import Machines, ROOT
 
 PAGE = ROOT / "docs/production.md"
-BLOCK_S = 900      # alarms take minutes
+BLOCK_S = 900      # alerts take minutes
 FASTER = """sed -i -E 's/^( +for: )[0-9]+m$/\\15s/' /etc/prometheus/rules.yml
 """
 
@@ -45,7 +45,7 @@ class Count:
 
 
 def hurry(block: page.Block) -> str:
-    """The same commands, with alarms that wait for seconds."""
+    """The same commands, with alerts that wait for seconds."""
     lines = []
     for line in block.commands.splitlines(keepends=True):
         if line.startswith("promtool check rules"):

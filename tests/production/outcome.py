@@ -96,7 +96,7 @@ def rights_count(machines: Machines) -> str:
 
 
 def watched(machines: Machines) -> str:
-    """Prometheus reaches each server, and no alarm fires but the one that the
+    """Prometheus reaches each server, and no alert fires but the one that the
     guide announces: its restarts are too many for half an hour."""
     for query, expected in (
             ('sum(up{job="redlockd"})', "5"),

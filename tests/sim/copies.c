@@ -56,8 +56,8 @@ static bool is_near(struct world *world, int server, int node)
 struct lack {
     enum configuration configuration;
     int name;
-    int64_t beat; /* of the memory */
-    int except;   /* this name's machine reports nothing; -1: all report */
+    int64_t generation; /* of the memory */
+    int except; /* this name's machine reports nothing; -1: all report */
 };
 
 /* How many others have stored it, or will soon, through this server. */
@@ -72,8 +72,9 @@ static int count_witnesses(struct world *world, const struct lack *lack,
         const struct machine *machine = &world->machines[world->home[name]];
         if (name == lack->name || name == lack->except)
             continue;
-        count += simstate_witness(memory_of(machine), hash) > lack->beat ||
-                 (server >= 0 && is_near(world, server, i));
+        count +=
+            simstate_witness(memory_of(machine), hash) > lack->generation ||
+            (server >= 0 && is_near(world, server, i));
     }
     return count;
 }
@@ -85,12 +86,12 @@ static bool has_seen_more(struct world *world, const struct lack *lack,
     int node = simlink_node_of(world, server, lack->name);
     return it->engine != NULL && !it->is_paused &&
            it->configuration == lack->configuration && node >= 0 &&
-           simlink_of(world, server, node)->beat > lack->beat;
+           simlink_of(world, server, node)->generation > lack->generation;
 }
 
 /*
- * Of the others, N - q + 1 are asked: one of them must know of a later beat of
- * the node, or a server that knows is about to report it.
+ * Of the others, N - q + 1 are asked: one of them must know of a later
+ * generation of the node, or a server that knows is about to report it.
  */
 static bool is_known(struct world *world, const struct lack *lack)
 {
@@ -106,14 +107,14 @@ static bool is_known(struct world *world, const struct lack *lack)
     return false;
 }
 
-static bool is_known_to_all(struct world *world, int name, int64_t beat,
+static bool is_known_to_all(struct world *world, int name, int64_t generation,
                             int except)
 {
     int last = (int)world->faults->configuration;
     for (int i = CONFIGURATION_FIRST; i <= last; i++) {
         struct lack lack = {.configuration = (enum configuration)i,
                             .name = name,
-                            .beat = beat,
+                            .generation = generation,
                             .except = except};
         if (servers_has_name(world, lack.configuration, name) &&
             !is_known(world, &lack))
@@ -128,7 +129,7 @@ bool copies_may_have(struct world *world, int machine,
     int name = losses_name_of(machine);
     if (persistence == PERSISTS_ALWAYS && is_evidence(&copy->memory, name) &&
         !is_over(world, name, copy->at_us) &&
-        !is_known_to_all(world, name, copy->memory.beat.it, -1))
+        !is_known_to_all(world, name, copy->memory.generation.it, -1))
         return false;
     if (copy->at_us >= world->machines[machine].written_us)
         return true;
@@ -140,7 +141,7 @@ bool copies_may_have(struct world *world, int machine,
                                                            : other->complete_us;
         if (i != name && complete_us != 0 && is_evidence(memory, i) &&
             !is_over(world, i, complete_us) &&
-            !is_known_to_all(world, i, memory->beat.it, name))
+            !is_known_to_all(world, i, memory->generation.it, name))
             return false;
     }
     return true;
@@ -173,8 +174,8 @@ static void keep_copy(struct world *world, enum fault fault, int machine)
         it->complete_us != 0 || it->backup.at_us != 0 || has_evicted(it))
         return;
     it->backup = machine_copy(it, world->now_us);
-    world_trace(world, "machine %d is copied, beat %lld", machine,
-                (long long)it->memory.beat.it);
+    world_trace(world, "machine %d is copied, generation %lld", machine,
+                (long long)it->memory.generation.it);
     world_at(world, age_us(world, fault),
              (struct event){
                  .kind = EVENT_FAULT_ENDS, .a = (int)fault, .b = machine});
@@ -263,8 +264,8 @@ static void roll_back(struct world *world, int machine,
     struct machine *it = &world->machines[machine];
     if (!copies_may_have(world, machine, copy, it->persistence))
         return;
-    world_trace(world, "machine %d is rolled back to beat %lld", machine,
-                (long long)copy->memory.beat.it);
+    world_trace(world, "machine %d is rolled back to generation %lld", machine,
+                (long long)copy->memory.generation.it);
     machine_replace(it, copy, ++world->lives, world->now_us);
     losses_note(world, machine);
     if (world_chance(world, 50))
@@ -278,8 +279,8 @@ static void restore(struct world *world, int machine,
                     const struct simcopy *copy)
 {
     struct machine *it = &world->machines[machine];
-    world_trace(world, "machine %d is restored to beat %lld", machine,
-                (long long)copy->memory.beat.it);
+    world_trace(world, "machine %d is restored to generation %lld", machine,
+                (long long)copy->memory.generation.it);
     losses_kill(world, machine);
     losses_note(world, machine);
     it->disk = *copy;
@@ -293,8 +294,8 @@ static void promote(struct world *world, int machine,
     int to = losses_spare_machine(world, machine);
     if (to < 0)
         return;
-    world_trace(world, "machine %d takes over from %d, beat %lld", to, machine,
-                (long long)copy->memory.beat.it);
+    world_trace(world, "machine %d takes over from %d, generation %lld", to,
+                machine, (long long)copy->memory.generation.it);
     losses_kill(world, machine);
     losses_note(world, machine);
     losses_move(world, machine, to);

@@ -41,7 +41,7 @@ struct simlink {
     struct meeting confirming;
     enum node_state reason; /* why it breaks */
     int pending_count;
-    int64_t beat;           /* the highest that the server has seen */
+    int64_t generation;     /* the highest that the server has seen */
     int64_t up_us;          /* up since then */
     int64_t heard_us;       /* the last reply */
     int64_t arrives_us;     /* the last command; order is kept */

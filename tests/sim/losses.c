@@ -123,9 +123,10 @@ void losses_start(struct world *world, int machine,
         return;
     }
     machine_start(it, persistence, ++world->lives);
-    world_trace(world, "machine %d lives as %s, persistence %d, beat %lld",
+    world_trace(world,
+                "machine %d lives as %s, persistence %d, generation %lld",
                 machine, it->run_id, (int)persistence,
-                (long long)it->memory.beat.it);
+                (long long)it->memory.generation.it);
 }
 
 void losses_start_later(struct world *world, int machine,

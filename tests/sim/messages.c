@@ -134,12 +134,12 @@ static void trace(const struct world *world, const struct message *message)
             call->resource, (int)call->call.token.len, call->token,
             (long long)call->call.number, ballot_name(call_ballot(reply)));
     else
-        world_trace(world, "server %d machine %d %s: %s %d beat %lld admit %s",
-                    message->server, message->machine,
-                    simcall_name(call->call.kind),
-                    ballot_name(call_ballot(reply)), (int)reply->look.word,
-                    (long long)world->machines[message->machine].memory.beat.it,
-                    world->machines[message->machine].memory.admit);
+        world_trace(
+            world, "server %d machine %d %s: %s %d generation %lld admit %s",
+            message->server, message->machine, simcall_name(call->call.kind),
+            ballot_name(call_ballot(reply)), (int)reply->look.word,
+            (long long)world->machines[message->machine].memory.generation.it,
+            world->machines[message->machine].memory.admit);
 }
 
 static void execute(struct world *world, struct message *message)
@@ -215,8 +215,8 @@ void message_reply(struct world *world, struct message *message)
     link->heard_us = world->now_us;
     link->has_looked |= message->call.call.kind == CALL_LOOK &&
                         message->answer.reply.vote == VOTE_DONE;
-    if (message->answer.reply.beat > link->beat)
-        link->beat = message->answer.reply.beat;
+    if (message->answer.reply.generation > link->generation)
+        link->generation = message->answer.reply.generation;
     engine_on_reply(world->servers[message->server].engine, message->node,
                     message->tag, &message->answer.reply, message->sent_us,
                     server_clock(&world->servers[message->server]));

@@ -101,8 +101,9 @@ static void split(struct world *world, int name)
         it->disk = machine_copy(&world->machines[from], world->now_us);
     it->promised_us = world->machines[from].promised_us;
     machine_start(it, it->usual, ++world->lives);
-    world_trace(world, "name %d leads to machine %d for server %d, beat %lld",
-                name, to, goes, (long long)it->memory.beat.it);
+    world_trace(world,
+                "name %d leads to machine %d for server %d, generation %lld",
+                name, to, goes, (long long)it->memory.generation.it);
     faults_hold(world, JUDGED_US);
     end_later(world, FAULT_SPLIT, name, 25000000);
     end_later(world, FAULT_MOVE, to, 35000000);

@@ -13,7 +13,7 @@
 enum { SECOND = 1000000, TEXT_SIZE = 4000 };
 
 #define OTHERS "ffffffffffffff05"
-#define OTHERS_ADMIT "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+"
+#define OTHERS_ADMIT "1:" OTHERS ":x:" PLAY_INCARNATION(1) ":0:+"
 
 static struct engine_settings settings;
 static struct outlook outlook;
@@ -148,29 +148,31 @@ static const struct {
     {LOOK_EMPTY, "", "",
      "node a at h:1: is new, or has lost its memory; votes within 31 s",
      "without a vote: a (within 31 s)"},
-    {LOOK_BARE, "1:" PLAY_FINGERPRINT ":@:" PLAY_BIRTH(1) ":0:older:m", "",
+    {LOOK_BARE, "1:" PLAY_FINGERPRINT ":@:" PLAY_INCARNATION(1) ":0:older:m",
+     "",
      "node a at h:1: was restarted, and has all its memory; votes within 3 s",
      "without a vote: a (within 3 s)"},
     {LOOK_MARKED, "", PLAY_MARK(2),
      "node a at h:1: waits, as it may have forgotten locks; votes within 1 s",
      "without a vote: a (within 1 s)"},
-    {LOOK_MISNAMED, "1:" PLAY_FINGERPRINT ":&:" PLAY_BIRTH(1) ":0:+", "",
+    {LOOK_MISNAMED, "1:" PLAY_FINGERPRINT ":&:" PLAY_INCARNATION(1) ":0:+", "",
      "node a at h:1: this machine is used under the name e; does not vote, and "
      "is left alone",
      "without a vote: a"},
-    {LOOK_BARE, "1:" PLAY_FINGERPRINT ":&:" PLAY_BIRTH(1) ":0:older:m", "",
+    {LOOK_BARE, "1:" PLAY_FINGERPRINT ":&:" PLAY_INCARNATION(1) ":0:older:m",
+     "",
      "node a at h:1: this machine was used under the name e; does not vote, "
      "and is left alone",
      "without a vote: a"},
-    {LOOK_FOREIGN, "1:" OTHERS ":&:" PLAY_BIRTH(1) ":0:+", "",
+    {LOOK_FOREIGN, "1:" OTHERS ":&:" PLAY_INCARNATION(1) ":0:+", "",
      "node a at h:1: carries other names, of epoch 1, and is e there; does not "
      "vote, and is left alone",
      "without a vote: a"},
-    {LOOK_SUPERSEDED, "7:" OTHERS ":@:" PLAY_BIRTH(1) ":0:+", "",
+    {LOOK_SUPERSEDED, "7:" OTHERS ":@:" PLAY_INCARNATION(1) ":0:+", "",
      "node a at h:1: carries other names, of epoch 7; does not vote, and is "
      "left alone",
      "without a vote: a"},
-    {LOOK_SUPERSEDED, "", "7:" OTHERS ":x:" PLAY_BIRTH(1) "::run:m",
+    {LOOK_SUPERSEDED, "", "7:" OTHERS ":x:" PLAY_INCARNATION(1) "::run:m",
      "node a at h:1: carries other names, of epoch 7; does not vote, and is "
      "left alone",
      "without a vote: a"},
@@ -215,7 +217,7 @@ static void come_with(int node, const char *names, int64_t rest_us)
 {
     char admit[CALL_STATE_MAX + 1];
     PRINT_TO(admit, "1:%s:%s:%s:0:run:" PLAY_MEMORY, names, play_name(node),
-             PLAY_BIRTH(1));
+             PLAY_INCARNATION(1));
     struct call_reply reply = {
         .vote = VOTE_DONE,
         .look = {.word = LOOK_BARE,
@@ -232,9 +234,10 @@ static void come_with(int node, const char *names, int64_t rest_us)
 /* What a letter stands for. */
 static void come_as(int node, char letter)
 {
-    static const char ours[] = "1:" PLAY_FINGERPRINT ":@:" PLAY_BIRTH(1) ":0:+";
+    static const char ours[] =
+        "1:" PLAY_FINGERPRINT ":@:" PLAY_INCARNATION(1) ":0:+";
     static const char under_e[] =
-        "1:" PLAY_FINGERPRINT ":&:" PLAY_BIRTH(1) ":0:+";
+        "1:" PLAY_FINGERPRINT ":&:" PLAY_INCARNATION(1) ":0:+";
     if (letter == 'v' || letter == 'x')
         come(node, LOOK_ADMITTED, "", "");
     else if (letter == 'e')
@@ -248,7 +251,8 @@ static void come_as(int node, char letter)
     else if (letter == 'g') /* of a lower one, */
         come(node, LOOK_BARE, OTHERS_ADMIT, "");
     else if (letter == 's') /* of a higher one */
-        come(node, LOOK_SUPERSEDED, "5:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+", "");
+        come(node, LOOK_SUPERSEDED,
+             "5:" OTHERS ":x:" PLAY_INCARNATION(1) ":0:+", "");
     else if (letter == 'o' || letter == 'O') /* of five others; with locks */
         come_with(node, OTHERS, letter == 'O' ? 30 * SECOND : 0);
     else if (letter == 't' || letter == 'T') /* of three others */
@@ -406,7 +410,7 @@ TEST_EACH(a_start_is_foretold, scenes)
 
 /* ---- two looks ----------------------------------------------------------- */
 
-static void tell_of_a(int64_t beat)
+static void tell_of_a(int64_t generation)
 {
     for (int i = 1; i < PLAY_NODES; i++) {
         struct call_reply reply = {
@@ -414,14 +418,15 @@ static void tell_of_a(int64_t beat)
             .look = {.word = LOOK_ADMITTED,
                      .admit = span_of(play_admission(i, false)),
                      .mark = span_of(""),
-                     .witnesses = play_heard(i, 0, beat, PLAY_BIRTH(2))},
+                     .witnesses =
+                         play_heard(i, 0, generation, PLAY_INCARNATION(2))},
         };
         play_reply(play_find(CALL_LOOK, i), reply);
     }
 }
 
-/* Its beats tell whether a server uses the other machine; this one is empty, or
- * was admitted earlier. */
+/* Its generations tell whether a server uses the other machine; this one is
+ * empty, or was admitted earlier. */
 TEST_RANGE(another_machine_of_the_name_is_in_use_or_not, 0, 4)
 {
     enum call_look_word word = _i / 2 == 0 ? LOOK_EMPTY : LOOK_ADMITTED;

@@ -119,13 +119,14 @@ const char *play_admission(int node, bool is_older)
 {
     static char admissions[PLAY_NODES][CALL_STATE_MAX + 1];
     snprintf(admissions[node], sizeof admissions[node], "1:%s:%s:%s:%d:%s:%s",
-             PLAY_FINGERPRINT, play_name(node), play.birth[node],
+             PLAY_FINGERPRINT, play_name(node), play.incarnation[node],
              play.news[node], is_older ? "older" : play_facts(node).run_id,
              PLAY_MEMORY);
     return admissions[node];
 }
 
-struct span play_heard(int node, int other, int64_t beat, const char *birth)
+struct span play_heard(int node, int other, int64_t generation,
+                       const char *incarnation)
 {
     static char heard[CALL_WITNESSES_MAX + 1];
     size_t len = 0;
@@ -133,8 +134,8 @@ struct span play_heard(int node, int other, int64_t beat, const char *birth)
         if (i != node)
             len +=
                 (size_t)snprintf(heard + len, sizeof heard - len, "%026lld%s",
-                                 i == other ? (long long)beat : 0,
-                                 i == other ? birth : PLAY_NONE);
+                                 i == other ? (long long)generation : 0,
+                                 i == other ? incarnation : PLAY_NONE);
     return (struct span){heard, len};
 }
 
@@ -144,7 +145,7 @@ static struct span numbers_of(const char *told)
     static char numbers[CALL_WITNESSES_MAX + 1];
     size_t len = 0;
     while ((told = strchr(told, '=')) != NULL)
-        len += span_copy(numbers + len, (struct span){++told, CALL_BIRTH_LEN});
+        len += span_copy(numbers + len, (struct span){++told, INCARNATION_LEN});
     return (struct span){numbers, len};
 }
 
@@ -268,7 +269,7 @@ void play_answer_look(int node, enum call_look_word word, const char *admit,
     struct play_call *sent = play_find(CALL_LOOK, node);
     ck_assert_msg(sent != NULL, "no look at node %d", node);
     bool is_admitted = word == LOOK_ADMITTED;
-    (void)sscanf(mark, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", play.birth[node]);
+    (void)sscanf(mark, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", play.incarnation[node]);
     if (is_admitted && admit[0] == '\0')
         admit = play_admission(node, false);
     play_reply(sent, (struct call_reply){
@@ -277,7 +278,7 @@ void play_answer_look(int node, enum call_look_word word, const char *admit,
                                   .admit = span_of(admit),
                                   .mark = span_of(mark),
                                   .is_durable = true,
-                                  .beat = 1,
+                                  .generation = 1,
                                   .rest_us = is_admitted ? play.rest_us : 0,
                                   .number = is_admitted ? play.number : 0,
                                   .witnesses = numbers_of(
@@ -366,7 +367,7 @@ void play_begin_with(const struct engine_settings *settings)
     memset(&play, 0, sizeof play);
     play.now_us = play.confirmed_us = 1000000;
     for (int i = 0; i < PLAY_NODES; i++)
-        strcpy(play.birth[i], PLAY_BIRTH(1));
+        strcpy(play.incarnation[i], PLAY_INCARNATION(1));
     log_set_level(LOG_OFF);
     struct engine_port port = {
         .send = port_send,

@@ -20,11 +20,12 @@ enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 4096 };
 #define PLAY_RESOURCE span_of("order:42")
 #define PLAY_TOKEN "0000000000000001.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 
-/* A birth, and a mark that has it; a greater digit is later. */
-#define PLAY_BIRTH(digit) "000000000000000" #digit "0123456789"
+/* An incarnation, and a mark that has it; a greater digit is later. */
+#define PLAY_INCARNATION(digit) "000000000000000" #digit "0123456789"
 #define PLAY_NONE "00000000000000000000000000"
 #define PLAY_MARK(digit)                                                       \
-    "1:" PLAY_FINGERPRINT ":name:" PLAY_BIRTH(digit) "::run:" PLAY_MEMORY
+    "1:" PLAY_FINGERPRINT ":name:" PLAY_INCARNATION(digit) "::"                \
+                                                           "run:" PLAY_MEMORY
 
 /* The nodes' clocks minus ours. */
 #define PLAY_EPOCH_US INT64_C(1795221641000000)
@@ -40,7 +41,7 @@ struct play_call {
     char mark[CALL_STATE_MAX + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
     char found[CALL_STATE_MAX + 1];
-    char latest[CALL_BIRTH_LEN + 1];
+    char latest[INCARNATION_LEN + 1];
     char trace[CALL_TRACE_MAX + 1];
     bool is_answered;
 };
@@ -57,8 +58,8 @@ extern struct play {
     bool is_up[PLAY_NODES];
     bool is_unconfirmed[PLAY_NODES]; /* no fresh connection comes there */
     int64_t offset_us[PLAY_NODES];   /* what its clock is ahead */
-    char birth[PLAY_NODES][CALL_BIRTH_LEN + 1]; /* of what it carries */
-    int news[PLAY_NODES];    /* births of others that it has heard of */
+    char incarnation[PLAY_NODES][INCARNATION_LEN + 1]; /* of what it carries */
+    int news[PLAY_NODES];    /* incarnations of others that it has heard of */
     int64_t rest_us, number; /* what an admitted node has promised */
     int64_t confirmed_us;
     unsigned char random_byte;
@@ -143,7 +144,8 @@ const char *play_name(int node);
 const char *play_admission(int node, bool is_older);
 
 /* What the node tells that has heard of this other one only, in a buffer. */
-struct span play_heard(int node, int other, int64_t beat, const char *birth);
+struct span play_heard(int node, int other, int64_t generation,
+                       const char *incarnation);
 
 /* The facts that a connection to the node tells now. */
 struct node_facts play_facts(int node);

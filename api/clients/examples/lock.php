@@ -7,7 +7,7 @@ class LockLost extends RuntimeException {}
 class LockHeld extends RuntimeException {} // the wait is over: somebody else has it
 
 class Lock {
-    public $fence; // its fencing number: the resource should refuse lower ones
+    public $fence; // its fencing token: the resource should refuse lower ones
     private $key, $path, $token;
     private $until, $renewAt; // milliseconds, as now()
 

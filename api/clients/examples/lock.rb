@@ -15,7 +15,7 @@ class Lock
     @told_s = 0 # by a server that wants to be left alone for so long
   end
 
-  # Yields the lock and its fencing number while it is held; a loss raises
+  # Yields the lock and its fencing token while it is held; a loss raises
   # Lock::Lost in the block, at once.
   def hold
     path, token, fence = acquire
@@ -45,7 +45,7 @@ class Lock
     @until - @ttl_ms / 10_000.0 - now
   end
 
-  # The path, the token and the fencing number; raises what says why not.
+  # The path, the token and the fencing token; raises what says why not.
   def acquire
     @key = SecureRandom.uuid # one for all repeats
     deadline = now + @wait_s

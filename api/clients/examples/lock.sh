@@ -6,7 +6,7 @@
 #   LIMIT=3        as one of three at once, each with a SLOT of its own
 #   MODE=shared    as a reader
 #
-# The command gets FENCE, its fencing number, and LOCK_UNTIL: the name of a file
+# The command gets FENCE, its fencing token, and LOCK_UNTIL: the name of a file
 # that says until when it may work, in milliseconds of /proc/uptime. When the
 # lock is lost, its process group gets TERM, and KILL a tenth of the TTL later.
 #

@@ -69,7 +69,7 @@ enum vote {
     VOTE_HELD,     /* the key has another value (inspect: a value) */
     VOTE_FREE,     /* no key: extend, release, inspect found none */
     VOTE_UNASKED,  /* release: not asked, as it never got the acquire */
-    VOTE_STALE,    /* acquire: a higher fencing number was accepted before */
+    VOTE_STALE,    /* acquire: a higher fencing token was accepted before */
     VOTE_DONE,     /* look, admit, readmit, revoke, listen: carried out */
     VOTE_CHANGED,  /* admit, readmit, revoke: the node's state had changed;
                       repair: what is missing had, or it follows another one */
@@ -131,13 +131,13 @@ enum {
     CALL_STATE_MAX = 192,     /* bytes of an admission or a mark */
     CALL_NONCE_MAX = 16,      /* 10 digits, ":" and "first" or nothing */
     CALL_NAME_LEN = 16,       /* hex digits of a node's name */
-    CALL_BIRTH_LEN = 26,      /* digits: a time, and chance */
+    INCARNATION_LEN = 26,     /* digits: a time, and chance */
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
     CALL_SCAN_MAX = 32000,    /* bytes that a scan finds; it stops at half */
     CALL_TOKENS_TOLD = 100,   /* at most, by one call */
     CALL_TRACE_MAX = 80,      /* a replication ID and two numbers */
     CALL_WITNESSES_MAX =
-        (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + CALL_BIRTH_LEN + 2),
+        (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + INCARNATION_LEN + 2),
 };
 
 enum call_kind {
@@ -164,37 +164,38 @@ enum call_kind {
  */
 struct call {
     enum call_kind kind;
-    struct span resource;  /* acquire, repeat, extend, repair, release,
-                              inspect, tokens: one name or several, see
-                              names.h;
-                              scan: what the names begin with;
-                              slots: the pool, with NAMES_SLOT */
-    struct span token;     /* acquire, repeat, extend, repair, release */
-    struct span admit;     /* all: the admission that the node must carry */
-    struct span nonce;     /* look (empty: mark nothing), revoke */
-    struct span found;     /* readmit, revoke: the older admit there */
-    struct span mark;      /* admit, readmit: the mark there */
-    struct span dead;      /* admit, readmit: "epoch:fingerprint:" of the names
-                              that it follows */
-    struct span witnesses; /* look, admit, readmit: "name=beat mname=birth " of
-                              each other node, both in CALL_BIRTH_LEN digits */
-    struct span latest;    /* look, revoke: the latest birth known of it */
-    struct span trace;     /* look: that of the last look on this connection;
-                              empty: there was none */
-    int64_t max_ttl_ms;    /* look, admit */
-    int64_t floor;         /* look, admit, readmit: the highest known beat */
-    int64_t median_us;     /* admit, readmit: of the clocks; 0: unknown */
-    bool is_durable;       /* look, admit, readmit */
-    bool is_objecting;     /* look: to a first start */
-    bool is_renewing;      /* look: marks anew what was born before latest */
-    bool is_watching;      /* look: writes nothing; without a nonce */
-    bool is_established;   /* look: a node was seen admitted with this epoch,
-                              or the other servers are stopped */
-    bool is_fill;          /* acquire: is not undone; strictly in time */
-    int64_t ttl_ms;        /* acquire, repeat, extend (0: only look), repair */
-    int64_t number;        /* acquire, repeat, repair: the token's, in µs;
-                              tokens: only those with this number, 0: all;
-                              admit: above all that it may have forgotten */
+    struct span resource; /* acquire, repeat, extend, repair, release,
+                             inspect, tokens: one name or several, see
+                             names.h;
+                             scan: what the names begin with;
+                             slots: the pool, with NAMES_SLOT */
+    struct span token;    /* acquire, repeat, extend, repair, release */
+    struct span admit;    /* all: the admission that the node must carry */
+    struct span nonce;    /* look (empty: mark nothing), revoke */
+    struct span found;    /* readmit, revoke: the older admit there */
+    struct span mark;     /* admit, readmit: the mark there */
+    struct span dead;     /* admit, readmit: "epoch:fingerprint:" of the names
+                             that it follows */
+    /* look, admit, readmit: "name=generation mname=incarnation " of each other
+     * node, both in INCARNATION_LEN digits */
+    struct span witnesses;
+    struct span latest; /* look, revoke: the latest incarnation known of it */
+    struct span trace;  /* look: that of the last look on this connection;
+                           empty: there was none */
+    int64_t max_ttl_ms; /* look, admit */
+    int64_t high_water; /* look, admit, readmit: the highest known generation */
+    int64_t median_us;  /* admit, readmit: of the clocks; 0: unknown */
+    bool is_durable;    /* look, admit, readmit */
+    bool is_objecting;  /* look: to a first start */
+    bool is_renewing;   /* look: marks anew what was born before latest */
+    bool is_watching;   /* look: writes nothing; without a nonce */
+    bool is_established; /* look: a node was seen admitted with this epoch,
+                            or the other servers are stopped */
+    bool is_fill;        /* acquire: is not undone; strictly in time */
+    int64_t ttl_ms;      /* acquire, repeat, extend (0: only look), repair */
+    int64_t number;      /* acquire, repeat, repair: the token's, in µs;
+                            tokens: only those with this number, 0: all;
+                            admit: above all that it may have forgotten */
     /* acquire, repeat, extend, repair: LATE after it */
     int64_t node_deadline_us;
     int64_t window_us; /* acquire, repeat, repair: between number and clock */
@@ -231,9 +232,10 @@ struct call_look {
     enum call_look_word word;
     struct span admit; /* the node's; empty: none */
     struct span mark;
-    int64_t max_ttl_ms; /* the greatest that was ever allowed there */
-    bool is_durable;    /* its memory has been, ever since its admission */
-    int64_t beat; /* rises with promises and with looks that find it admitted */
+    int64_t max_ttl_ms;    /* the greatest that was ever allowed there */
+    bool is_durable;       /* its memory has been, ever since its admission */
+    int64_t generation;    /* rises with promises and with looks that find it
+                              admitted */
     int64_t rest_us;       /* until all that it has promised has ended */
     int64_t number;        /* it has accepted none above this one */
     bool is_full;          /* it is above maxmemory, and sets no new lock */
@@ -254,7 +256,7 @@ enum call_state_part {
     CALL_STATE_EPOCH,
     CALL_STATE_FINGERPRINT,
     CALL_STATE_NAME,
-    CALL_STATE_BIRTH,
+    CALL_STATE_INCARNATION,
     CALL_STATE_NEWS, /* of a mark: "first", or nothing */
     CALL_STATE_RUN_ID,
 };
@@ -301,7 +303,7 @@ struct call_reply {
     enum node_state state; /* unfit: why */
     struct span words;     /* unfit: the node's own; empty: it said none */
     int64_t node_now_us;   /* the node's clock; 0: not in the reply */
-    int64_t beat;          /* after the batch; 0: it promised nothing */
+    int64_t generation;    /* after the batch; 0: it promised nothing */
     bool was_free;         /* granted, of a repeat: it replaced nothing */
     int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0; slots:
                               the least of those taken, -1 none */

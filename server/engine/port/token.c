@@ -8,7 +8,7 @@
 #include "../../lock/names.h"
 #include "port.h"
 
-/* ---- fencing numbers ----------------------------------------------------- */
+/* ---- fencing tokens ----------------------------------------------------- */
 
 /* Half a byte at a time. */
 int fence_slot(struct span resource)

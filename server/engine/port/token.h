@@ -1,5 +1,5 @@
 /*
- * What tells one grant of a lock from another: its fencing number, its token,
+ * What tells one grant of a lock from another: its fencing token, its token,
  * and the version that clients see of it.
  */
 #ifndef REDLOCKD_TOKEN_H
@@ -9,7 +9,7 @@
 #include "../../lock/lock.h"
 #include "call.h"
 
-/* ---- fencing numbers ----------------------------------------------------- */
+/* ---- fencing tokens ----------------------------------------------------- */
 
 /*
  * Every grant of a resource carries a higher number than every earlier grant.
@@ -47,7 +47,7 @@ enum { FENCE_WINDOW_US = 2000000 };
 /*
  * The token of a holder, the value of its lock on the nodes:
  *
- *   <fencing number, 16 digits>.<40 hex digits>[+<key hash>][.<owner>]
+ *   <fencing token, 16 digits>.<40 hex digits>[+<key hash>][.<owner>]
  *
  * In that of a shared lock the first dot is "~". So each token has two forms; a
  * downgrade from exclusive to shared changes nothing else.
@@ -121,7 +121,7 @@ static inline void token_share(char *token)
  * server tells the same one:
  *
  *   free           nobody holds the lock
- *   <digits>       its holder's fencing number; never comes back
+ *   <digits>       its holder's fencing token; never comes back
  *   shared         readers hold it, whoever and however many they are
  *   foreign-<hash> a value that is no token of ours; the hash is the value's
  *   foreign        values that are none, and none of them is known to be common

@@ -64,7 +64,7 @@ static struct span token_of(const struct operation *it)
     return (struct span){it->token, it->token_len};
 }
 
-/* Of the nodes' clocks, as in fencing numbers; 0: unknown. */
+/* Of the nodes' clocks, as in fencing tokens; 0: unknown. */
 static int64_t median_us(const struct operation *it)
 {
     return clocks_median_at(&it->operations->nodes->clocks, now_of(it));

@@ -43,7 +43,7 @@ struct engine_result {
     enum outcome outcome;
     struct span resource;   /* one name, or several: see names.h */
     struct span token;      /* granted, extended; otherwise empty */
-    int64_t number;         /* fencing number; 0 unknown */
+    int64_t number;         /* fencing token; 0 unknown */
     bool is_shared;         /* granted, extended, found, held */
     int64_t holders;        /* found, held: of a shared lock; otherwise 0 */
     struct span owner;      /* empty: unknown */
@@ -81,14 +81,14 @@ void result_tell_votes(struct engine_result *result, const struct round *round);
 void result_tell_token(struct engine_result *result, struct span token);
 
 /* How long a lock of this number has been held. median_us: of the nodes'
- * clocks, as in fencing numbers; 0: unknown. */
+ * clocks, as in fencing tokens; 0: unknown. */
 void result_tell_age(struct engine_result *result, int64_t median_us);
 
 /*
  * The remaining time of the values on a majority, of a shared lock that of its
  * last holder, and how many there are. If it is one value, also its
  * number, owner and key hash (borrowed from the round), and how long it has
- * been held. median_us: of the nodes' clocks, as in fencing numbers; 0:
+ * been held. median_us: of the nodes' clocks, as in fencing tokens; 0:
  * unknown.
  */
 void result_tell_holder(struct engine_result *result, const struct round *round,

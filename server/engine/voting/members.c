@@ -215,29 +215,32 @@ void members_on_down(struct members *members, int node)
     firststart_on_trouble(&members->start, node);
 }
 
-/* "": there is none, or it was written by hand; other nodes are told births. */
-static void read_birth(const char *state, char birth[CALL_BIRTH_LEN + 1])
+/* "": there is none, or it was written by hand; other nodes are told
+ * incarnations. */
+static void read_incarnation(const char *state,
+                             char incarnation[INCARNATION_LEN + 1])
 {
-    struct span part = call_state_part(span_of(state), CALL_STATE_BIRTH);
-    birth[0] = '\0';
-    if (part.len == CALL_BIRTH_LEN)
-        birth[span_copy(birth, part)] = '\0';
-    if (strspn(birth, "0123456789") != CALL_BIRTH_LEN)
-        birth[0] = '\0';
+    struct span part = call_state_part(span_of(state), CALL_STATE_INCARNATION);
+    incarnation[0] = '\0';
+    if (part.len == INCARNATION_LEN)
+        incarnation[span_copy(incarnation, part)] = '\0';
+    if (strspn(incarnation, "0123456789") != INCARNATION_LEN)
+        incarnation[0] = '\0';
 }
 
-static void note_birth(struct members *members, int node, const char *state,
-                       int64_t now_us)
+static void note_incarnation(struct members *members, int node,
+                             const char *state, int64_t now_us)
 {
     struct member *it = &members->node[node];
-    char birth[CALL_BIRTH_LEN + 1];
-    read_birth(state, birth);
-    if (strcmp(birth, it->birth) != 0) { /* its earlier reports are void */
-        memcpy(it->birth, birth, sizeof birth);
+    char incarnation[INCARNATION_LEN + 1];
+    read_incarnation(state, incarnation);
+    if (strcmp(incarnation, it->incarnation) !=
+        0) { /* its earlier reports are void */
+        memcpy(it->incarnation, incarnation, sizeof incarnation);
         it->life++;
         witness_on_lost(&members->witness, node);
     }
-    witness_on_birth(&members->witness, node, birth, now_us);
+    witness_on_incarnation(&members->witness, node, incarnation, now_us);
 }
 
 /* Whether an admission is of this node, perhaps with another run_id and
@@ -258,14 +261,15 @@ static void note_established(struct members *members, int64_t now_us)
     members->established_epoch = members->epoch;
 }
 
-/* The same mark, perhaps with another replication ID: no two have one birth. */
+/* The same mark, perhaps with another replication ID: no two have one
+ * incarnation. */
 static bool is_same_mark(const struct member *node, struct span mark)
 {
-    struct span birth = call_state_part(mark, CALL_STATE_BIRTH);
+    struct span incarnation = call_state_part(mark, CALL_STATE_INCARNATION);
     return span_is(mark, node->mark) ||
-           (birth.len == CALL_BIRTH_LEN && node->mark[0] != '\0' &&
-            span_is_same(
-                birth, call_state_part(span_of(node->mark), CALL_STATE_BIRTH)));
+           (incarnation.len == INCARNATION_LEN && node->mark[0] != '\0' &&
+            span_is_same(incarnation, call_state_part(span_of(node->mark),
+                                                      CALL_STATE_INCARNATION)));
 }
 
 /* It carries our admission, or this mark. */
@@ -284,7 +288,8 @@ static void on_ours(struct members *members, int node, struct span mark,
         it->sighted_us = it->news_us = now_us;
         it->asked = (struct member_asked){0};
     }
-    note_birth(members, node, mark.len > 0 ? it->mark : it->found, now_us);
+    note_incarnation(members, node, mark.len > 0 ? it->mark : it->found,
+                     now_us);
 }
 
 /*
@@ -301,31 +306,32 @@ static bool is_succeeding(const struct members *members, int node)
             members->takeover.node[node].taken[0] != '\0');
 }
 
-/* The birth that it has, or had, under its name, but with other names beside
- * it; "": none. */
-static void read_other_birth(const struct members *members, int node,
-                             char birth[CALL_BIRTH_LEN + 1])
+/* The incarnation that it has, or had, under its name, but with other names
+ * beside it; "": none. */
+static void read_other_incarnation(const struct members *members, int node,
+                                   char incarnation[INCARNATION_LEN + 1])
 {
     const char *const found[] = {members->node[node].found,
                                  members->takeover.node[node].taken};
-    birth[0] = '\0';
+    incarnation[0] = '\0';
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
-        if (birth[0] == '\0' &&
+        if (incarnation[0] == '\0' &&
             witness_is_named(&members->witness, node, found[i]))
-            read_birth(found[i], birth);
+            read_incarnation(found[i], incarnation);
 }
 
 /*
  * Whether another machine has had the name since. One that was not seen with
- * our names is judged by its birth under others: at any time if it is the very
- * machine that had the name last; if its birth is later, only until ours vote.
+ * our names is judged by its incarnation under others: at any time if it is the
+ * very machine that had the name last; if its incarnation is later, only until
+ * ours vote.
  */
 static bool is_outdated(const struct members *members, int node)
 {
-    const char *own = members->node[node].birth;
+    const char *own = members->node[node].incarnation;
     const char *latest = members->witness.node[node].latest;
-    char other[CALL_BIRTH_LEN + 1];
-    read_other_birth(members, node, other);
+    char other[INCARNATION_LEN + 1];
+    read_other_incarnation(members, node, other);
     bool counts = own[0] == '\0' && (strcmp(other, latest) == 0 ||
                                      !rules_is_established(members));
     return witness_knows_later(&members->witness, node, counts ? other : own);
@@ -360,10 +366,10 @@ static void on_bare(struct members *members, int node, int64_t now_us)
 /*
  * The order matters, as each step reads what those before it noted: the first
  * start, the mark of the look before; the epochs and who was left over, the
- * lists that takeover keeps. A new birth voids what the node told, so it comes
- * before the witness; who is outdated follows from all births, and outdated
- * machines have neither beats nor promises, and are not marked. An epoch that
- * is followed begins all anew, so it comes last.
+ * lists that takeover keeps. A new incarnation voids what the node told, so it
+ * comes before the witness; who is outdated follows from all incarnations, and
+ * outdated machines have neither generation nor promises, and are not marked.
+ * An epoch that is followed begins all anew, so it comes last.
  */
 void members_on_look(struct members *members, int node,
                      const struct call_look *look, int64_t sent_us,
@@ -395,7 +401,7 @@ void members_on_look(struct members *members, int node,
     it->max_ttl_ms = at_most(look->max_ttl_ms, MAX_TTL_MOST_MS);
     it->held_us = now_us + look->rest_us;
     it->was_durable = look->is_durable;
-    it->beat = look->beat;
+    it->generation = look->generation;
     takeover_copy(it->found, look->admit);
     assert(look->trace.len <= CALL_TRACE_MAX); /* script.c reads no longer */
     it->trace[span_copy(it->trace, look->trace)] = '\0';
@@ -414,7 +420,7 @@ void members_on_look(struct members *members, int node,
         on_ours(members, node, is_admitted ? span_of("") : look->mark, now_us);
     } else if (it->phase == MEMBER_EMPTY && is_of_this_node(it, it->found)) {
         /* from before a restart: it is no other machine of its name */
-        note_birth(members, node, it->found, now_us);
+        note_incarnation(members, node, it->found, now_us);
         note_established(members, now_us);
         it->moved_us = 0;
     } else if (it->phase == MEMBER_EMPTY && it->epoch_other != 0 &&
@@ -430,7 +436,7 @@ void members_on_look(struct members *members, int node,
     note_survey(members);
     if (is_admitted) {
         firststart_forget(&members->start, node);
-        members_on_beat(members, node, look->beat);
+        members_on_generation(members, node, look->generation);
         rules_on_told(members, node, look, now_us);
     }
     if (it->phase == MEMBER_EMPTY)
@@ -499,11 +505,12 @@ void members_on_durable(struct members *members, int node, bool is_durable,
     it->is_durable = is_durable;
 }
 
-/* The beat of an outdated machine says nothing of the later one. */
-void members_on_beat(struct members *members, int node, int64_t beat)
+/* The generation of an outdated machine says nothing of the later one. */
+void members_on_generation(struct members *members, int node,
+                           int64_t generation)
 {
     if (!rules_is_outdated(members, node))
-        witness_on_beat(&members->witness, node, beat);
+        witness_on_generation(&members->witness, node, generation);
 }
 
 /* ---- the vote ----------------------------------------------------------- */

@@ -28,7 +28,7 @@
 
 enum {
     HEARTBEAT_US = 1000000, /* between two looks at a node */
-    /* a machine whose beats do not rise for so long is gone */
+    /* a machine whose generation does not rise for so long is gone */
     SILENT_US = 10 * HEARTBEAT_US,
     /* what a look saw of the memory shows nothing after this time */
     TRACE_US = 5 * HEARTBEAT_US,
@@ -47,8 +47,8 @@ enum member_phase {
 
 /*
  * What the other nodes have promised, asked on behalf of a marked node. Only
- * carriers of its birth are asked, and only looks count that were sent after
- * all of them carried it.
+ * carriers of its incarnation are asked, and only looks count that were sent
+ * after all of them carried it.
  */
 struct member_asked {
     uint32_t joins;   /* of the witness, when the last carrier joined */
@@ -80,14 +80,15 @@ struct member {
     int64_t looked_us;              /* was sent, on this connection; 0: none */
     char found[CALL_STATE_MAX + 1]; /* the admission that it has */
     char mark[CALL_STATE_MAX + 1];  /* of its quarantine; "": none */
-    char birth[CALL_BIRTH_LEN + 1]; /* of its admission or mark; "": none */
+    /* of its admission or mark; "": none */
+    char incarnation[INCARNATION_LEN + 1];
     char trace[CALL_TRACE_MAX + 1]; /* "": none on this connection */
     bool was_durable;               /* ever since its admission */
     bool is_restarted;  /* found is its own, from before a restart; marked */
-    bool is_outdated;   /* a later birth of the node is known */
+    bool is_outdated;   /* a later incarnation of the node is known */
     int64_t max_ttl_ms; /* as stored there by each admission; 0: none */
     int64_t held_us;    /* all it has promised has ended by then */
-    int64_t beat;
+    int64_t generation;
 
     /* the epochs there; 0: none */
     int epoch_ours;       /* of an admission or a mark of our nodes */
@@ -99,12 +100,12 @@ struct member {
     /* all looks at it */
     bool is_known;             /* it has once answered one */
     bool has_voted;            /* one has once found it admitted */
-    uint32_t life;             /* counts the births that were seen */
+    uint32_t life;             /* counts the incarnations that were seen */
     int64_t sighted_us;        /* when the mark was first seen */
     int64_t news_us;           /* looks at the others must be later */
     struct member_asked asked; /* while it is marked */
-    int64_t left_us;    /* it seems to be left over, unused since then; 0: no */
-    int64_t left_beat;  /* at that time */
+    int64_t left_us; /* it seems to be left over, unused since then; 0: no */
+    int64_t left_generation; /* at that time */
     int64_t foreign_us; /* last seen with another configuration; 0: never */
 };
 
@@ -163,7 +164,7 @@ bool members_next(struct members *members, int64_t now_us,
  * quarantined  a vote found no admission
  * step         its clock stepped: its locks may have ended too early
  * durable      a later check of whether it is durable
- * beat         a reply carried its beat
+ * generation         a reply carried its generation
  */
 void members_on_up(struct members *members, int node,
                    const struct node_facts *facts, int64_t now_us);
@@ -179,7 +180,8 @@ void members_on_quarantined(struct members *members, int node, int64_t now_us);
 void members_on_step(struct members *members, int node);
 void members_on_durable(struct members *members, int node, bool is_durable,
                         int64_t now_us);
-void members_on_beat(struct members *members, int node, int64_t beat);
+void members_on_generation(struct members *members, int node,
+                           int64_t generation);
 
 /* Asks for a look as soon as no other action is under way on the node. */
 void members_want_look(struct members *members, int node, int64_t now_us);
@@ -195,15 +197,16 @@ bool members_is_unseen(const struct members *members, int node);
 
 /*
  * True if the node's answers in this life still count: it was not admitted anew
- * since, and no later birth became known under its name.
+ * since, and no later incarnation became known under its name.
  */
 bool members_has_memory(const struct members *members, int node, uint32_t life);
 
 /* ---- the rules: rules.c -------------------------------------------- */
 
 /*
- * A node gets its permission to vote if one of these holds, and no later birth
- * is known under its name. docs/guarantees.md tells why this is enough.
+ * A node gets its permission to vote if one of these holds, and no later
+ * incarnation is known under its name. docs/guarantees.md tells why this is
+ * enough.
  *
  *   asked    a majority of all nodes, not counting this one, knew its mark and
  *            told when their last promise ends; that time has passed
@@ -247,13 +250,13 @@ int64_t rules_looked_us(const struct members *members);
 int64_t rules_number(const struct members *members, int node);
 
 /* A look at an admitted node told its promises, and, through witness, the
- * births of others. */
+ * incarnations of others. */
 void rules_on_told(struct members *members, int node,
                    const struct call_look *look, int64_t now_us);
 
 /*
- * outdated  a later birth than that of its admission or mark is known under its
- *           name: another machine has that name, and this one does not count
+ * outdated  a later incarnation than that of its admission or mark is known
+ * under its name: another machine has that name, and this one does not count
  * elsewhere the name led here only lately, and the machine that it led to
  *           before may still vote for other servers
  * renew     the other machine has been silent for so long that this one may be
@@ -334,7 +337,8 @@ void rules_on_taken(struct members *members);
  * After a look: true if the node is left over. It carries an admission under
  * its name here, but with other names beside it, of a lower epoch than one that
  * our nodes have voted in: its memory is from before the names changed. And no
- * server has used that for a while, or its beat would rise; or they are dead.
+ * server has used that for a while, or its generation would rise; or they are
+ * dead.
  */
 bool rules_note_left_over(struct members *members, int node, int64_t now_us);
 

@@ -325,7 +325,7 @@ static bool send_action(struct nodes *nodes, const struct member_action *action)
         .kind = script_of[action->kind],
         .admit = span_of(it->admit),
         .max_ttl_ms = nodes->env->settings.max_ttl_ms,
-        .floor = members->witness.node[action->node].floor,
+        .high_water = members->witness.node[action->node].high_water,
         .latest = span_of(members->witness.node[action->node].latest),
         .trace = span_of(now_us - it->looked_us < TRACE_US ? it->trace : ""),
         .witnesses = witness_text(&members->witness, action->node, witnesses,
@@ -726,7 +726,7 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         is_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
                                  sent_us, received_us);
     if (vote_is_answer(reply->vote))
-        members_on_beat(&nodes->members, node, reply->beat);
+        members_on_generation(&nodes->members, node, reply->generation);
     if (is_admission)
         on_admission_reply(nodes, node, reply, sent_us, received_us);
     if (reply->vote == VOTE_NOT_ADMITTED)

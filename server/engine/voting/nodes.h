@@ -98,7 +98,7 @@ struct nodes {
     int64_t refused_us; /* its names replace no others since; 0: they may */
     bool is_refusal_logged;
     bool is_word_logged; /* that --take-over is not needed any more */
-    int64_t last_number; /* last fencing number made from the clocks */
+    int64_t last_number; /* last fencing token made from the clocks */
     struct node node[NODES_MAX];
 };
 

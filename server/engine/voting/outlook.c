@@ -7,8 +7,9 @@ enum {
     BACK_US = 3 * HEARTBEAT_US,
     /* marks, and the looks after them at the other nodes */
     LOOKS_US = 2 * HEARTBEAT_US,
-    /* two beats of a machine in use, however busy its server is */
-    BEATS_US = 3 * HEARTBEAT_US,
+    /* twice the generation of a machine in use rises, however busy its server
+       is */
+    GENERATIONS_US = 3 * HEARTBEAT_US,
 };
 
 /* ---- one node ------------------------------------------------------------ */
@@ -92,8 +93,9 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
     it->epoch = seen->epoch_other != 0  ? seen->epoch_other
                 : seen->epoch_mark != 0 ? seen->epoch_mark
                                         : seen->epoch_ours;
-    it->is_whole = seen->is_durable && seen->was_durable &&
-                   seen->beat >= nodes->members.witness.node[node].floor;
+    it->is_whole =
+        seen->is_durable && seen->was_durable &&
+        seen->generation >= nodes->members.witness.node[node].high_water;
     it->is_in_use = seen->phase == MEMBER_MISNAMED;
     status_describe(nodes, node, now_us, it->detail);
     if (nodes->node[node].is_up)
@@ -278,7 +280,7 @@ static bool is_settled(const struct outlook *outlook, const struct nodes *nodes,
     if (since_us == 0)
         return true;
     if (seen->kind == OUTLOOK_OUTDATED && !seen->is_in_use)
-        return now_us >= since_us + BEATS_US;
+        return now_us >= since_us + GENERATIONS_US;
     return it->refusal != STATE_UNPROVEN;
 }
 

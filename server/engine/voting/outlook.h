@@ -72,8 +72,8 @@ struct outlook {
 
 /*
  * As of now_us. since_us: when it was settled for the first time, 0 before
- * that. A plan needs two looks at each node: beats that rose between them show
- * which names are in use.
+ * that. A plan needs two looks at each node: a generation that rose between
+ * them show which names are in use.
  */
 void outlook_make(struct outlook *outlook, const struct nodes *nodes,
                   int64_t since_us, int64_t now_us);

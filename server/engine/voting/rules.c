@@ -98,17 +98,17 @@ static bool has_others(const struct members *members, int node)
     return is_majority(members, voters_beside(members, node));
 }
 
-/* Those members that carry the node's birth as the latest. */
+/* Those members that carry the node's incarnation as the latest. */
 static uint16_t carriers_of(const struct members *members, int node)
 {
     const struct witness_node *known = &members->witness.node[node];
-    if (strcmp(known->latest, members->node[node].birth) != 0)
+    if (strcmp(known->latest, members->node[node].incarnation) != 0)
         return 0;
     return known->carriers & voters_beside(members, node);
 }
 
-/* After each new carrier of the birth all are asked again: a look counts only
- * if it was sent after all counted nodes carried the birth. */
+/* After each new carrier of the incarnation all are asked again: a look counts
+ * only if it was sent after all counted nodes carried the incarnation. */
 static void ask_teller(struct members *members, int node, int teller,
                        const struct call_look *look, int64_t now_us)
 {
@@ -265,7 +265,7 @@ static bool is_agreed(const struct members *members, int node, int64_t now_us)
 static bool is_latest_memory(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
-    return it->beat >= members->witness.node[node].floor;
+    return it->generation >= members->witness.node[node].high_water;
 }
 
 /* True if it was restarted with its memory, which is durable. */
@@ -430,9 +430,9 @@ bool rules_note_left_over(struct members *members, int node, int64_t now_us)
     }
     if (takeover_is_of_dead(&members->takeover, node))
         return true;
-    if (it->left_us == 0 || it->beat != it->left_beat) {
+    if (it->left_us == 0 || it->generation != it->left_generation) {
         it->left_us = now_us;
-        it->left_beat = it->beat;
+        it->left_generation = it->generation;
     }
     it->foreign_us = it->left_us;
     return now_us >= it->left_us + SILENT_US;

@@ -112,7 +112,7 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
               from->is_ours ? ABOVE_ALL : takeover_epoch_of(it->taken));
     if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
-    witness_births_told(witness, node, look, it->heard);
+    witness_incarnations_told(witness, node, look, it->heard);
 }
 
 void takeover_on_lost(struct takeover *takeover, int node)
@@ -154,19 +154,19 @@ bool takeover_is_of_dead(const struct takeover *takeover, int node)
 
 /* ---- the count ----------------------------------------------------------- */
 
-/* Whether another one knows a later birth of its name: others have voted in its
- * place. */
+/* Whether another one knows a later incarnation of its name: others have voted
+ * in its place. */
 static bool is_replaced(const struct takeover *takeover, int node,
                         uint16_t tellers)
 {
-    struct span birth =
-        call_state_part(span_of(takeover->node[node].taken), CALL_STATE_BIRTH);
-    if (birth.len != CALL_BIRTH_LEN)
+    struct span incarnation = call_state_part(
+        span_of(takeover->node[node].taken), CALL_STATE_INCARNATION);
+    if (incarnation.len != INCARNATION_LEN)
         return true;
     for (int i = 0; i < NODES_MAX; i++) {
         const char *heard = takeover->node[i].heard[node];
-        if ((tellers & 1u << i) != 0 && strlen(heard) == CALL_BIRTH_LEN &&
-            memcmp(heard, birth.ptr, CALL_BIRTH_LEN) > 0)
+        if ((tellers & 1u << i) != 0 && strlen(heard) == INCARNATION_LEN &&
+            memcmp(heard, incarnation.ptr, INCARNATION_LEN) > 0)
             return true;
     }
     return false;

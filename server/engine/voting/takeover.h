@@ -28,9 +28,9 @@ struct takeover_node {
     char mark[CALL_STATE_MAX + 1];
     char taken[CALL_STATE_MAX + 1]; /* or would be; "": it tells nothing */
     char passed[CALL_STATE_MAX + 1];
-    char heard[NODES_MAX][CALL_BIRTH_LEN + 1]; /* births of the others */
-    int64_t since_us;                          /* this mark was first seen */
-    int64_t looked_us;                         /* the look was sent */
+    char heard[NODES_MAX][INCARNATION_LEN + 1]; /* incarnations of the others */
+    int64_t since_us;                           /* this mark was first seen */
+    int64_t looked_us;                          /* the look was sent */
     int64_t end_us; /* the last of its promises ends */
     int64_t number; /* the greatest that it has accepted */
 };

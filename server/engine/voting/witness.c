@@ -7,11 +7,13 @@
 
 #include "../port/port.h"
 
-enum { BIRTH_TIME_LEN = 16 }; /* digits of a birth; chance follows */
+enum {
+    INCARNATION_TIME_LEN = 16
+}; /* digits of an incarnation; chance follows */
 
 #define NONE "00000000000000000000000000"
 
-static_assert(sizeof NONE == CALL_BIRTH_LEN + 1, "");
+static_assert(sizeof NONE == INCARNATION_LEN + 1, "");
 
 void witness_init(struct witness *witness, const char *const names[], int count)
 {
@@ -23,18 +25,20 @@ void witness_init(struct witness *witness, const char *const names[], int count)
     }
 }
 
-void witness_on_beat(struct witness *witness, int node, int64_t beat)
+void witness_on_generation(struct witness *witness, int node,
+                           int64_t generation)
 {
     struct witness_node *it = &witness->node[node];
-    it->floor = at_least(beat, it->floor);
+    it->high_water = at_least(generation, it->high_water);
 }
 
 bool witness_is_waiting(const struct witness *witness, int node)
 {
     const struct witness_node *it = &witness->node[node];
     /* the time in it is that of the node's clock, µs */
-    return it->floor < span_number((struct span){it->latest, BIRTH_TIME_LEN},
-                                   BIRTH_TIME_LEN);
+    return it->high_water <
+           span_number((struct span){it->latest, INCARNATION_TIME_LEN},
+                       INCARNATION_TIME_LEN);
 }
 
 bool witness_is_named(const struct witness *witness, int node,
@@ -45,19 +49,19 @@ bool witness_is_named(const struct witness *witness, int node,
 }
 
 bool witness_knows_later(const struct witness *witness, int node,
-                         const char *birth)
+                         const char *incarnation)
 {
     const char *latest = witness->node[node].latest;
-    return strcmp(latest, NONE) > 0 && strcmp(latest, birth) > 0;
+    return strcmp(latest, NONE) > 0 && strcmp(latest, incarnation) > 0;
 }
 
-void witness_on_birth(struct witness *witness, int node, const char *birth,
-                      int64_t now_us)
+void witness_on_incarnation(struct witness *witness, int node,
+                            const char *incarnation, int64_t now_us)
 {
     struct witness_node *it = &witness->node[node];
-    if (strcmp(birth, it->latest) <= 0)
+    if (strcmp(incarnation, it->latest) <= 0)
         return;
-    snprintf(it->latest, sizeof it->latest, "%s", birth);
+    snprintf(it->latest, sizeof it->latest, "%s", incarnation);
     it->carriers = 0;
     it->born_us = now_us;
 }
@@ -80,29 +84,32 @@ struct span witness_text(const struct witness *witness, int node, char *text,
         const struct witness_node *it = &witness->node[i];
         if (i != node)
             len += (size_t)snprintf(text + len, size - len, "%s=%0*lld m%s=%s ",
-                                    it->name, CALL_BIRTH_LEN,
-                                    (long long)it->floor, it->name, it->latest);
+                                    it->name, INCARNATION_LEN,
+                                    (long long)it->high_water, it->name,
+                                    it->latest);
         assert(len < size);
     }
     return (struct span){text, len};
 }
 
 /*
- * A number above EXACT_MAX is ignored: no memory has such a beat, and a node
- * with such a floor would never vote again.
+ * A number above EXACT_MAX is ignored: no memory has such a generation, and a
+ * node with such a high-water mark would never vote again.
  */
-static void hear_beat(struct witness_node *it, int64_t beat, int64_t now_us)
+static void hear_generation(struct witness_node *it, int64_t generation,
+                            int64_t now_us)
 {
-    if (beat > EXACT_MAX || beat <= it->floor)
+    if (generation > EXACT_MAX || generation <= it->high_water)
         return;
-    it->floor = beat;
+    it->high_water = generation;
     it->rose_us = now_us;
 }
 
-static void note_carrier(struct witness_node *it, int teller, const char *birth)
+static void note_carrier(struct witness_node *it, int teller,
+                         const char *incarnation)
 {
     uint16_t bit = nodeset_of(teller);
-    if (strcmp(birth, it->latest) < 0) {
+    if (strcmp(incarnation, it->latest) < 0) {
         it->carriers &= (uint16_t)~bit;
     } else if ((it->carriers & bit) == 0) {
         it->carriers |= bit;
@@ -118,7 +125,7 @@ static bool is_whole(const struct witness *witness, struct span known)
            known.ptr[digits] <= '9')
         digits++;
     return digits == known.len &&
-           digits == (size_t)(witness->count - 1) * 2 * CALL_BIRTH_LEN;
+           digits == (size_t)(witness->count - 1) * 2 * INCARNATION_LEN;
 }
 
 void witness_on_told(struct witness *witness, int node,
@@ -127,7 +134,8 @@ void witness_on_told(struct witness *witness, int node,
 {
     struct span known = look->witnesses;
     struct witness_node *it = &witness->node[node];
-    char beat[CALL_BIRTH_LEN + 1] = "", birth[CALL_BIRTH_LEN + 1] = "";
+    char generation[INCARNATION_LEN + 1] = "",
+                                      incarnation[INCARNATION_LEN + 1] = "";
     if (it->told_us == 0)
         it->counts_us = sent_us;
     it->told_us = sent_us;
@@ -136,29 +144,30 @@ void witness_on_told(struct witness *witness, int node,
     for (int i = 0; i < witness->count; i++) {
         if (i == node)
             continue;
-        memcpy(beat, known.ptr, CALL_BIRTH_LEN);
-        known.ptr += CALL_BIRTH_LEN;
-        memcpy(birth, known.ptr, CALL_BIRTH_LEN);
-        known.ptr += CALL_BIRTH_LEN;
-        hear_beat(&witness->node[i], strtoll(beat, NULL, 10), now_us);
-        witness_on_birth(witness, i, birth, now_us);
+        memcpy(generation, known.ptr, INCARNATION_LEN);
+        known.ptr += INCARNATION_LEN;
+        memcpy(incarnation, known.ptr, INCARNATION_LEN);
+        known.ptr += INCARNATION_LEN;
+        hear_generation(&witness->node[i], strtoll(generation, NULL, 10),
+                        now_us);
+        witness_on_incarnation(witness, i, incarnation, now_us);
         if (look->word == LOOK_ADMITTED)
-            note_carrier(&witness->node[i], node, birth);
+            note_carrier(&witness->node[i], node, incarnation);
     }
 }
 
-void witness_births_told(const struct witness *witness, int teller,
-                         const struct call_look *look,
-                         char births[][CALL_BIRTH_LEN + 1])
+void witness_incarnations_told(const struct witness *witness, int teller,
+                               const struct call_look *look,
+                               char incarnations[][INCARNATION_LEN + 1])
 {
     const char *at = look->witnesses.ptr;
     bool is_told = is_whole(witness, look->witnesses);
     for (int i = 0; i < witness->count; i++) {
-        births[i][0] = '\0';
+        incarnations[i][0] = '\0';
         if (i == teller || !is_told)
             continue;
-        memcpy(births[i], at + CALL_BIRTH_LEN, CALL_BIRTH_LEN);
-        births[i][CALL_BIRTH_LEN] = '\0';
-        at += (size_t)2 * CALL_BIRTH_LEN; /* the beat stands first */
+        memcpy(incarnations[i], at + INCARNATION_LEN, INCARNATION_LEN);
+        incarnations[i][INCARNATION_LEN] = '\0';
+        at += (size_t)2 * INCARNATION_LEN; /* the generation stands first */
     }
 }

@@ -1,13 +1,14 @@
 /*
  * The reports of the nodes on each other's memory. Pure.
  *
- * A node's beat rises with its promises, and with looks that find it admitted.
- * The highest beat known of a node is its floor: a memory below it is an older
- * one. A node that may have forgotten something is marked; the birth of its
- * latest mark tells its admissions apart, and two machines with one name. With
- * each look, servers store both on the other nodes. So a server that starts
- * later knows them too, and no node that knows a birth can help an earlier
- * admission to a majority: members.h has the rule.
+ * A node's generation rises with its promises, and with looks that find it
+ * admitted. The highest generation known of a node is its high-water mark: a
+ * memory below it is an older one. A node that may have forgotten something is
+ * marked; the incarnation of its latest mark tells its admissions apart, and
+ * two machines with one name. With each look, servers store both on the other
+ * nodes. So a server that starts later knows them too, and no node that knows
+ * an incarnation can help an earlier admission to a majority: members.h has the
+ * rule.
  */
 #ifndef REDLOCKD_WITNESS_H
 #define REDLOCKD_WITNESS_H
@@ -16,13 +17,14 @@
 #include "../port/call.h"
 
 struct witness_node {
-    char name[CALL_NAME_LEN + 1];    /* hash of its name */
-    int64_t floor;                   /* greatest beat known of it; 0: none */
-    char latest[CALL_BIRTH_LEN + 1]; /* its latest known birth; zeros: none */
-    uint16_t carriers; /* these nodes are admitted, and report this birth */
+    char name[CALL_NAME_LEN + 1]; /* hash of its name */
+    int64_t high_water;           /* greatest generation known of it; 0: none */
+    /* its latest known incarnation; zeros: none */
+    char latest[INCARNATION_LEN + 1];
+    uint16_t carriers; /* these nodes are admitted, and report it */
     uint32_t joins;    /* counts the nodes that became carriers */
     int64_t born_us;   /* when it became known here */
-    int64_t rose_us;   /* when another node last told a higher floor */
+    int64_t rose_us; /* when another node last told a higher high-water mark */
     int64_t counts_us; /* first look (sent) since which its memory counts */
     int64_t told_us;   /* last look (sent) at which it did; 0: it does not */
 };
@@ -35,12 +37,13 @@ struct witness {
 void witness_init(struct witness *witness, const char *const names[],
                   int count);
 
-/* A reply of the node itself reported its beat. */
-void witness_on_beat(struct witness *witness, int node, int64_t beat);
+/* A reply of the node itself reported its generation. */
+void witness_on_generation(struct witness *witness, int node,
+                           int64_t generation);
 
-/* The node has an admission or a mark with this birth. */
-void witness_on_birth(struct witness *witness, int node, const char *birth,
-                      int64_t now_us);
+/* The node has an admission or a mark with this incarnation. */
+void witness_on_incarnation(struct witness *witness, int node,
+                            const char *incarnation, int64_t now_us);
 
 /* A look sent at sent_us found that the node's memory counts, and its report on
  * the others. */
@@ -48,28 +51,30 @@ void witness_on_told(struct witness *witness, int node,
                      const struct call_look *look, int64_t sent_us,
                      int64_t now_us);
 
-/* The latest birth of each other node that the teller has stored; empty: it did
- * not tell. */
-void witness_births_told(const struct witness *witness, int teller,
-                         const struct call_look *look,
-                         char births[][CALL_BIRTH_LEN + 1]);
+/* The latest incarnation of each other node that the teller has stored; empty:
+ * it did not tell. */
+void witness_incarnations_told(const struct witness *witness, int teller,
+                               const struct call_look *look,
+                               char incarnations[][INCARNATION_LEN + 1]);
 
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
 
-/* True if the machine that was born last has no beats yet, as it waits to be
- * admitted: once it was, its beat is above the time of its birth. */
+/* True if the machine that was born last has no generation yet, as it waits to
+ * be admitted: once it was, its generation is above the time of its
+ * incarnation. */
 bool witness_is_waiting(const struct witness *witness, int node);
 
 /* True if an admission or a mark is of this node's name. */
 bool witness_is_named(const struct witness *witness, int node,
                       const char *state);
 
-/* True if a later birth of the node than this one is known. */
+/* True if a later incarnation of the node than this one is known. */
 bool witness_knows_later(const struct witness *witness, int node,
-                         const char *birth);
+                         const char *incarnation);
 
-/* The floors and births of all other nodes, as text for a call to the node. */
+/* The high-water marks and incarnations of all other nodes, as text for a call
+ * to the node. */
 struct span witness_text(const struct witness *witness, int node, char *text,
                          size_t size);
 

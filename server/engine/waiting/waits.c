@@ -219,7 +219,8 @@ static void put_ready(struct waiter *it)
     TAILQ_INSERT_TAIL(&it->waits->ready, it, ready);
 }
 
-/* The contender tries as soon as nothing bars it, by reason of this event. */
+/* The contender tries as soon as nothing is in its way, by reason of this
+ * event. */
 static void schedule_ready(struct waiter *it, enum metrics_handover by)
 {
     it->plan->woken_by = by;
@@ -238,7 +239,8 @@ static void schedule_claim(struct waiter *it, int64_t now_us)
         return;
     }
     put_ready(it);
-    /* before all others: their attempts might bar it one after the other */
+    /* before all others: their attempts might be in its way, one after the
+     * other */
     for (int i = 0; i < it->count; i++)
         if (it->places[i].queue->due == NULL)
             it->places[i].queue->due = it;
@@ -257,8 +259,8 @@ static void schedule_not_ready(struct waiter *it)
 
 /*
  * Takes a waiter that may try at once from the list; NULL: there is none. A
- * barred contender leaves the list, and is woken when the bar ends; other
- * barred ones stay.
+ * contender with something in its way leaves the list, and is woken when that
+ * ends; others stay.
  */
 static struct waiter *schedule_next(struct waits *waits)
 {

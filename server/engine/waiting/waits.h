@@ -299,7 +299,8 @@ struct waits {
     struct operations *operations;
     struct tickets *tickets;
     struct waitqueues queues;
-    /* Ready to try. Between two events only repeats that another attempt bars.
+    /* Ready to try. Between two events only repeats that wait for another
+     * attempt.
      */
     TAILQ_HEAD(, waiter) ready;
     bool is_listening;           /* the connections are wanted */

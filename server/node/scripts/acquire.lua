@@ -7,7 +7,7 @@
 -- ARGV  lock... token ttl_ms slot...; of one lock: its slot is ARGV[s]
 -- G | HELD pttl value | STALE highest | Q | L | S
 --
--- HELD and STALE tell of the first lock that cannot be set. STALE tells the bar,
+-- HELD and STALE tell of the first lock that cannot be set. STALE tells min_token,
 -- if that is what the number is not above.
 if kind == 'a' or kind == 'g' or kind == 'h' then
     -- A node that lost its memory has lost the admission with it: check first.
@@ -33,15 +33,15 @@ if kind == 'a' or kind == 'g' or kind == 'h' then
     -- One lock at once; repeat.lua looks at several before it sets the first.
     if kind == 'a' and n == 1 then
         -- What was read with the admission may be old in a batch of several.
-        local top = kinds == 'a' and kept[4] or redis.call('HGET', state, 'top')
-        local slot, highest = ARGV[s], tonumber(top)
+        local max_token = kinds == 'a' and kept[4] or redis.call('HGET', state, 'max_token')
+        local slot, highest = ARGV[s], tonumber(max_token)
         local is_above = highest and number > highest
         if not is_above then
-            -- Above the bar is nothing that the node may have forgotten.
-            local found = redis.call('HMGET', state, slot, 'bar')
-            local bar = tonumber(found[2] or 0)
+            -- Above min_token is nothing that the node may have forgotten.
+            local found = redis.call('HMGET', state, slot, 'min_token')
+            local min_token = tonumber(found[2] or 0)
             highest = math.max(tonumber(found[1] or 0),
-                bar and bar >= 0 and bar or 2^53) -- unknown: above all numbers
+                min_token and min_token >= 0 and min_token or 2^53) -- unknown: above all numbers
         end
         local is_high, refused, oom = highest < number, nil, nil
         local is_set = is_high and not is_taken and (is_short and {err = OOM} or

@@ -3,9 +3,9 @@
 --
 -- Runs the calls of the batch in order; the reply is
 --
---   now beat letters detail...
+--   now generation letters detail...
 --
--- beat     of the node, if a call promised something or found it admitted;
+-- generation     of the node, if a call promised something or found it admitted;
 --          otherwise 0
 -- letters  the answer to each call; ".": the next detail is
 
@@ -90,6 +90,6 @@ if has_details then
             answers[i] = '.'
         end
     end
-    return {now, beat, table.concat(answers), unpack(details)}
+    return {now, generation, table.concat(answers), unpack(details)}
 end
-return {now, beat, table.concat(answers)}
+return {now, generation, table.concat(answers)}

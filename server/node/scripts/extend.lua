@@ -14,7 +14,7 @@
 --          may be among them in the other form. Of one lock HELD need not tell
 --
 -- It never creates a key: an expired lock may have had another holder since,
--- with a higher fencing number.
+-- with a higher fencing token.
 if kind == 'e' then
     if not is_admitted() then
         return 'Q'

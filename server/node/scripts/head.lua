@@ -42,7 +42,7 @@
 -- batch creates its functions anew.
 local state, kinds = KEYS[1], ARGV[4]
 
--- The node's clock in microseconds. Like the fencing numbers it stays below
+-- The node's clock in microseconds. Like the fencing tokens it stays below
 -- 2^53, where Lua's doubles and the conversion to a reply are exact.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -4,22 +4,22 @@
 -- more than the call. Where anything is not as usual nothing has been written, and
 -- the rest of the script does the call, which knows why.
 
--- Of the state: admit, beat, until and top. admit becomes true, or whether the
+-- Of the state: admit, generation, until, max_token. admit becomes true, or whether the
 -- caller may count votes of this node, once that is known: prelude.lua.
 local kept
 
 local is_taken = false -- the lock of the only call, an acquire
 
 if kinds == 'a' then
-    local found = redis.pcall('HMGET', state, 'admit', 'beat', 'until', 'top')
+    local found = redis.pcall('HMGET', state, 'admit', 'generation', 'until', 'max_token')
     local admit, token, ttl_ms = ARGV[1], ARGV[7], ARGV[8]
     local digits = string.sub(token, 1, 16)
     local number, window_us = tonumber(digits), tonumber(ARGV[2])
-    local last, top = tonumber(found[2]), tonumber(found[4])
+    local last, max_token = tonumber(found[2]), tonumber(found[4])
     kept = not found.err and found
     local info = found[1] == admit and now <= tonumber(ARGV[3]) and
         number - now <= window_us and now - number <= window_us and
-        top and number > top and last and last >= 0 and last < 2^53 and
+        max_token and number > max_token and last and last >= 0 and last < 2^53 and
         redis.pcall('INFO', 'replication')
     if type(info) == 'string' and string.find(info,
         'master_replid:' .. string.sub(admit, -40), 1, true) then
@@ -31,8 +31,8 @@ if kinds == 'a' then
                 promised_until = string.format('%d',
                     math.ceil(until_us / 100000) * 100000)
             end
-            local written = redis.pcall('HSET', state, 'beat',
-                string.format('%d', last + 1), ARGV[5], digits, 'top', digits,
+            local written = redis.pcall('HSET', state, 'generation',
+                string.format('%d', last + 1), ARGV[5], digits, 'max_token', digits,
                 'until', promised_until)
             if type(written) == 'table' then -- no grant without it
                 return {now, 0, '.', written}

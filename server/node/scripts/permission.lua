@@ -3,16 +3,16 @@
 --
 -- The calls that give and take the node's permission to vote: its admission,
 --
---   <epoch>:<fingerprint>:<name>:<birth>:<news>:<run_id>:<replication ID>
+--   <epoch>:<fingerprint>:<name>:<incarnation>:<news>:<run_id>:<replication ID>
 --
 -- A node that may have forgotten what it promised has a mark until it is admitted:
 --
---   <epoch>:<fingerprint>:<name>:<birth>:[first]:<run_id>:<replication ID>
+--   <epoch>:<fingerprint>:<name>:<incarnation>:[first]:<run_id>:<replication ID>
 --
--- birth  when the mark was made, by this node's clock, in 16 digits of us, and 10
+-- incarnation  when the mark was made, by this node's clock, in 16 digits of us, and 10
 --        digits of chance: no two are equal. Compared as texts, the greater one
 --        is later. The admission that follows the mark keeps it.
--- news   how many births of other nodes were stored here since the admission. So
+-- news   how many incarnations of other nodes were stored here since the admission. So
 --        a caller whose admission is right knows all of them.
 -- first  made by a first start
 --
@@ -56,8 +56,8 @@ if string.find('kmnv', kind, 1, true) then
         return tonumber(string.match(text, '^(%d+):')) or 0
     end
 
-    -- The birth in an admission or a mark; '': there is none.
-    local function birth_of(text)
+    -- The incarnation in an admission or a mark; '': there is none.
+    local function incarnation_of(text)
         return string.match(text, '^%d+:[^:]*:[^:]*:(%d*):') or ''
     end
 
@@ -71,7 +71,7 @@ if string.find('kmnv', kind, 1, true) then
 
     -- Whether it is the admission or the mark of this node, in this memory.
     local function is_current(text)
-        return begins(text, of_this_node) and birth_of(text) ~= '' and
+        return begins(text, of_this_node) and incarnation_of(text) ~= '' and
             is_of_this_life(text)
     end
 
@@ -116,7 +116,7 @@ if string.find('kmnv', kind, 1, true) then
             string.sub(of_this_node, #configuration + 1)
     end
 
-    -- Others take the new birth for the latest, if it is later than this one.
+    -- Others take the new incarnation for the latest, if it is later than this one.
     local function write_mark(nonce, latest)
         local after = number_of(string.sub(latest, 1, 16))
         local mark = of_this_node ..
@@ -126,14 +126,14 @@ if string.find('kmnv', kind, 1, true) then
         return mark
     end
 
-    -- Returns the highest beats and the latest births of others that any server
+    -- Returns the highest generations and the latest incarnations of others that any server
     -- has told this node.
     --
-    -- told       name=beat mname=birth… of the caller, each of 26 digits; the
+    -- told       name=generation mname=incarnation… of the caller, each of 26 digits; the
     --            reply has the digits, in the same order
     -- is_stored  whether what the caller knows is stored
     --
-    -- Also returns whether a birth was stored.
+    -- Also returns whether an incarnation was stored.
     local function hear(told, is_stored)
         local heard, is_news = {}, false
         for name, known in string.gmatch(told, '(%w+)=(%d+)') do
@@ -162,14 +162,14 @@ if string.find('kmnv', kind, 1, true) then
         return list
     end
 
-    -- Writes the permission, as ARGV of admit and readmit say. The beat continues
+    -- Writes the permission, as ARGV of admit and readmit say. The generation continues
     -- above the current time. It rises slower than time, so no older memory that
     -- is put back later has one as high, even if nobody knows of it then.
     local function write_admission(mark, kept, durable, dead)
-        beat = math.max(kept, ARGV[a + 2], ARGV[a + 3]) + 1
+        generation = math.max(kept, ARGV[a + 2], ARGV[a + 3]) + 1
         redis.call('HSET', state,
-            'admit', of_this_node .. birth_of(mark) .. ':0' .. of_this_life,
-            'durable', durable, 'beat', beat, 'evicted', evicted_keys())
+            'admit', of_this_node .. incarnation_of(mark) .. ':0' .. of_this_life,
+            'durable', durable, 'generation', generation, 'evicted', evicted_keys())
         redis.call('HDEL', state, 'mark', 'taken', 'passed')
         dead = join(dead, redis.call('HGET', state, 'dead') or '', 192)
         if dead ~= '' then
@@ -180,15 +180,15 @@ if string.find('kmnv', kind, 1, true) then
 
     -- Looks at the node's permission, and marks the node if it has none.
     --
-    -- ARGV  nonce durable floor objects witnesses latest renews max_ttl_ms watches
+    -- ARGV  nonce durable high_water objects witnesses latest renews max_ttl_ms watches
     --       votes trace
     --       nonce  10 digits and ":"; then "first", of a first start; "": mark
     --              nothing
     --
-    -- word admit mark taken passed max_ttl durable beat rest number short witnesses
+    -- word admit mark taken passed max_ttl durable generation rest number short witnesses
     -- trace
     --
-    --   ADMITTED    it is admitted; its beat was raised
+    --   ADMITTED    it is admitted; its generation was raised
     --   SUPERSEDED  admit or mark has a higher epoch
     --   FOREIGN     admit has this epoch, but another configuration; or so has
     --               the mark, which has taken the node from a third one; or
@@ -200,11 +200,11 @@ if string.find('kmnv', kind, 1, true) then
     --   MARKED      had been marked before
     --   CREATED     marked now
     --
-    -- floor      the greatest beat that the caller knows of the node
+    -- high_water the greatest generation that the caller knows of the node
     -- objects    1: the caller saw an admission and objects to first starts
     -- witnesses  of the other nodes, see hear
-    -- latest     the latest birth that the caller knows under this name
-    -- renews     1: a node whose birth is an earlier one is marked anew, and so
+    -- latest     the latest incarnation that the caller knows under this name
+    -- renews     1: a node whose incarnation is an earlier one is marked anew, and so
     --            is one whose mark is of our nodes with a higher epoch
     -- watches    1: nothing is written; the nonce is "", and the answer tells
     --            what else would be found
@@ -225,11 +225,11 @@ if string.find('kmnv', kind, 1, true) then
     local function look()
         is_memory_short() -- nothing is written yet
         local fields = redis.call('HMGET', state, 'admit', 'mark', 'max_ttl',
-            'durable', 'beat', 'evicted', 'until', 'top', 'bar', 'taken',
+            'durable', 'generation', 'evicted', 'until', 'max_token', 'min_token', 'taken',
             'passed', 'dead')
         local admit, mark, durable =
             fields[1] or '', fields[2] or '', fields[4]
-        local nonce, floor, latest = ARGV[a], ARGV[a + 2] + 0, ARGV[a + 5]
+        local nonce, high_water, latest = ARGV[a], ARGV[a + 2] + 0, ARGV[a + 5]
         local max_ttl_ms = number_of(fields[3])
         local kept = number_of(fields[5])
 
@@ -372,16 +372,16 @@ if string.find('kmnv', kind, 1, true) then
         end
 
         -- An older memory was put back.
-        if kept < floor and nonce ~= '' then
+        if kept < high_water and nonce ~= '' then
             forget()
-            kept = floor
+            kept = high_water
             mark_anew(true)
-            redis.call('HSET', state, 'beat', kept)
+            redis.call('HSET', state, 'generation', kept)
             return answer('CREATED')
         end
 
         -- Another machine that answers to the name was marked later.
-        if is_current(admit) and may_renew and birth_of(admit) < latest then
+        if is_current(admit) and may_renew and incarnation_of(admit) < latest then
             forget()
         end
         if watches and is_current(admit) then
@@ -389,13 +389,13 @@ if string.find('kmnv', kind, 1, true) then
         end
         if is_current(admit) then
             kept = kept + 1
-            beat = kept
+            generation = kept
             max_ttl_ms = math.max(max_ttl_ms, ARGV[a + 7])
-            redis.call('HSET', state, 'beat', kept, 'max_ttl', max_ttl_ms)
+            redis.call('HSET', state, 'generation', kept, 'max_ttl', max_ttl_ms)
             return answer('ADMITTED')
         end
 
-        local is_disputed = may_renew and birth_of(mark) < latest or
+        local is_disputed = may_renew and incarnation_of(mark) < latest or
             nonce ~= '' and ARGV[a + 3] == '1' and
             string.find(mark, '^%d+:[^:]*:[^:]*:%d*:first:')
         if is_current(mark) and not is_disputed then
@@ -427,19 +427,19 @@ if string.find('kmnv', kind, 1, true) then
     end
 
     -- Gives the node the permission to vote, once all that it may have forgotten
-    -- has ended. From now on it accepts numbers above the bar, which none that it
-    -- may have forgotten is above.
+    -- has ended. From now on it accepts numbers above the minimum fencing token; no
+    -- number that it may have forgotten is above that.
     --
-    -- ARGV  mark durable floor median_us witnesses max_ttl_ms number dead
+    -- ARGV  mark durable high_water median_us witnesses max_ttl_ms number dead
     -- O | C
     local function admit()
-        local fields = redis.call('HMGET', state, 'mark', 'beat', 'top')
+        local fields = redis.call('HMGET', state, 'mark', 'generation', 'max_token')
         if not is_marked(fields[1]) then
             return 'C'
         end
-        local bar = ARGV[a + 6]
+        local min_token = ARGV[a + 6]
         redis.call('HSET', state, 'max_ttl', ARGV[a + 5], 'until', 0,
-            'bar', bar, 'top', math.max(number_of(fields[3]), bar))
+            'min_token', min_token, 'max_token', math.max(number_of(fields[3]), min_token))
         write_admission(fields[1], number_of(fields[2]), ARGV[a + 1],
             ARGV[a + 7])
         return 'O'
@@ -448,12 +448,12 @@ if string.find('kmnv', kind, 1, true) then
     -- Returns the permission to a restarted node whose memory the caller
     -- found to be whole.
     --
-    -- ARGV  mark durable floor median_us witnesses admit dead
+    -- ARGV  mark durable high_water median_us witnesses admit dead
     --       admit  from before
     -- O | C
     local function readmit()
         local fields =
-            redis.call('HMGET', state, 'mark', 'admit', 'beat', 'durable')
+            redis.call('HMGET', state, 'mark', 'admit', 'generation', 'durable')
         if not is_marked(fields[1]) or fields[2] ~= ARGV[a + 5] or
             evicted_keys() > 0 then
             return 'C'

@@ -10,7 +10,7 @@ local now_ms = math.floor(now / 1000)
 -- found  what kept is to be, if the caller has read it
 local function is_admitted(found)
     kept = kept or found or
-        redis.call('HMGET', state, 'admit', 'beat', 'until', 'top')
+        redis.call('HMGET', state, 'admit', 'generation', 'until', 'max_token')
     if type(kept[1]) == 'string' then
         local admit = ARGV[1]
         kept[1] = kept[1] == admit and
@@ -20,9 +20,9 @@ local function is_admitted(found)
     return kept[1]
 end
 
--- The node's beat, which counts the looks that found it admitted and the
+-- The node's generation, which counts the looks that found it admitted and the
 -- batches that promised something; 0: this is none of them.
-local beat = 0
+local generation = 0
 
 -- Above maxmemory the node refuses commands that may need memory (OOM), unless
 -- the script has written before, by a command that needs none and whatever that
@@ -57,20 +57,20 @@ local function go_on_without_memory()
     redis.call('HDEL', state, '')
 end
 
--- Records that the node promises something. Its beat rises once a batch: an
+-- Records that the node promises something. Its generation rises once a batch: an
 -- older memory that is put back afterwards has a lower one. Its promises have
 -- ended at until, by the node's clock, which is rounded up to 0.1 s: so few of
 -- many promises have to write it. Only an admission lowers it.
 --
--- No slot has a number above the top of the state. So a number above the top is
--- above that of its slot, which most calls then need not read. Whatever writes a
--- number into a slot raises the top in the same command. The first admission
--- makes it. A state that lost it gets none before the next one, as its slots may
--- have any number.
+-- No slot has a number above max_token, the highest fencing token of the state. So
+-- a number above it is above that of its slot, which most calls then need not
+-- read. Whatever writes a number into a slot raises max_token in the same command.
+-- The first admission makes it. A state that lost it gets none before the next
+-- one, as its slots may have any number.
 --
 -- ttl_ms        as ARGV has it
 -- slot, digits  of a new lock; nil: there is none
--- is_above      whether the number is above the top, and so becomes it
+-- is_above      whether the number is above max_token, and so becomes it
 -- field, value  to be written as well; nil: there is none
 local function promise(ttl_ms, slot, digits, is_above, field, value)
     local until_us, known_us = now + ttl_ms * 1000, tonumber(kept[3])
@@ -81,19 +81,19 @@ local function promise(ttl_ms, slot, digits, is_above, field, value)
         redis.call('HSET', state, 'until', promised_until)
         kept[3] = promised_until
     end
-    local raised = beat
-    if beat == 0 then
+    local raised = generation
+    if generation == 0 then
         raised = tonumber(kept[2]) or 0
         raised = raised >= 0 and raised < 2^53 and raised + 1 or 1
     end
     local text = string.format('%d', raised)
     -- A field may be written twice: that costs less than a list of them.
-    redis.call('HSET', state, 'beat', text, slot or 'beat', digits or text,
-        is_above and 'top' or slot or 'beat', digits or text, field or 'beat',
+    redis.call('HSET', state, 'generation', text, slot or 'generation', digits or text,
+        is_above and 'max_token' or slot or 'generation', digits or text, field or 'generation',
         value or text)
-    -- Only now: a server that heard of a beat which is not there would take
+    -- Only now: a server that heard of a generation which is not there would take
     -- this memory for an older one.
-    beat = raised
+    generation = raised
 end
 
 -- Whether servers listen to announcements.

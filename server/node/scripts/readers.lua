@@ -53,8 +53,8 @@ local function run_as_one(calls)
     local scores = redis.pcall('ZMSCORE', lock, WISH, unpack(tokens))
     local holders = redis.pcall('ZCOUNT', lock, now_ms, '+inf')
     local known = slot and
-        redis.pcall('HMGET', state, slot, slot .. 's', 'bar', 'top') or {}
-    local highest, bar = tonumber(known[1] or 0), tonumber(known[3] or 0)
+        redis.pcall('HMGET', state, slot, slot .. 's', 'min_token', 'max_token') or {}
+    local highest, min_token = tonumber(known[1] or 0), tonumber(known[3] or 0)
     -- One of these is the last, however many leave.
     local lasts = redis.pcall('ZRANGE', lock, '0', releases, 'REV')
     if scores.err or scores[1] or lasts.err or type(holders) ~= 'number' or
@@ -67,7 +67,7 @@ local function run_as_one(calls)
         end
     end
     local writer = writer_in(known[2], highest)
-    local least = math.max(writer, bar and bar >= 0 and bar or 2^53)
+    local least = math.max(writer, min_token and min_token >= 0 and min_token or 2^53)
 
     local answers, added, removed, emptied = {}, {}, {}, {}
     local longest_ms = 0
@@ -124,9 +124,9 @@ local function run_as_one(calls)
 
     local is_kept, reason = true, nil
     if added[1] then
-        local top, digits = tonumber(known[4]), string.format('%.0f', highest)
+        local max_token, digits = tonumber(known[4]), string.format('%.0f', highest)
         is_kept, reason = pcall(promise, longest_ms, slot, digits,
-            top and highest > top, slot .. 's', digits .. ':' .. writer)
+            max_token and highest > max_token, slot .. 's', digits .. ':' .. writer)
         reason = type(reason) == 'table' and reason or {err = reason}
     end
     for i, token in ipairs(tokens) do

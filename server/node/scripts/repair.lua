@@ -104,10 +104,10 @@ if kind == 'p' then
     -- A number only rises, and one that is none of ours stays.
     for _, i in ipairs(missing) do
         local slot = ARGV[i + n + 2]
-        local known = redis.call('HMGET', state, slot, slot .. 's', 'top')
-        local highest, top = tonumber(known[1] or 0), tonumber(known[3])
+        local known = redis.call('HMGET', state, slot, slot .. 's', 'max_token')
+        local highest, max_token = tonumber(known[1] or 0), tonumber(known[3])
         if highest and number > highest then
-            promise(ARGV[b + 1], slot, digits, top and number > top,
+            promise(ARGV[b + 1], slot, digits, max_token and number > max_token,
                 is_shared and slot .. 's',
                 is_shared and digits .. ':' .. writer_in(known[2], highest))
         else

@@ -16,8 +16,8 @@ if kind == 'g' or kind == 'a' then
     local digits = string.sub(token, 1, 16)
     local number = tonumber(digits)
 
-    local bar = tonumber(redis.call('HGET', state, 'bar') or 0)
-    bar = bar and bar >= 0 and bar or 2^53 -- unknown: above all numbers
+    local min_token = tonumber(redis.call('HGET', state, 'min_token') or 0)
+    min_token = min_token and min_token >= 0 and min_token or 2^53 -- unknown: above all numbers
     local replaced = {}
     for i = a, b - 1 do
         local pttl = redis.call('PTTL', ARGV[i])
@@ -34,7 +34,7 @@ if kind == 'g' or kind == 'a' then
             end
         end
         local last = redis.call('HGET', state, ARGV[i + n + 2])
-        local highest = math.max(tonumber(last or 0), bar)
+        local highest = math.max(tonumber(last or 0), min_token)
         if not (highest < number) then
             return {'STALE', highest}
         end
@@ -73,9 +73,9 @@ if kind == 'g' or kind == 'a' then
             return reply
         end
     end
-    local top = tonumber(redis.call('HGET', state, 'top'))
+    local max_token = tonumber(redis.call('HGET', state, 'max_token'))
     for i = b + 2, b + 1 + n do
-        promise(ttl_ms, ARGV[i], digits, top and number > top)
+        promise(ttl_ms, ARGV[i], digits, max_token and number > max_token)
     end
     return next(replaced) and 'R' or 'G'
 end

@@ -119,7 +119,7 @@ local function run_row(letters, answers, count, a)
     end
     local releases, before = #letters - acquires, lock_at
 
-    local found = try('HMGET', state, 'admit', 'beat', 'until', 'top', 'bar',
+    local found = try('HMGET', state, 'admit', 'generation', 'until', 'max_token', 'min_token',
         'listened_until')
     local whole = not found.err and found
     local refusal -- of all acquires
@@ -141,10 +141,10 @@ local function run_row(letters, answers, count, a)
         refusal = 'L'
     end
 
-    local top = tonumber(found[4]) or 2^53 -- unknown: above all numbers
-    local bar = tonumber(found[5] or 0)
-    bar = bar and bar >= 0 and bar or 2^53
-    local new_top, top_digits, longest_ms = top, nil, 0
+    local max_token = tonumber(found[4]) or 2^53 -- unknown: above all numbers
+    local min_token = tonumber(found[5] or 0)
+    min_token = min_token and min_token >= 0 and min_token or 2^53
+    local new_max_token, max_token_digits, longest_ms = max_token, nil, 0
     local numbers -- in the slots, once one of them was to be read
     local writers -- of the slots, once there was a reader
     -- of a reader who must not be let in at once: i, a, slot_at
@@ -187,7 +187,7 @@ local function run_row(letters, answers, count, a)
             if not refusal then
                 local lock, token = ARGV[a], ARGV[a + 1]
                 local digits = sub(token, 1, 16)
-                local number, highest = digits + 0, top
+                local number, highest = digits + 0, max_token
                 if number - now > window_us or now - number > window_us then
                     -- A number far ahead of this clock would block the slot
                     -- for correct ones; one far below may be lower than a
@@ -200,7 +200,7 @@ local function run_row(letters, answers, count, a)
                     writers = writers or
                         read_writers(first_slot, last_slot, numbers)
                     highest = numbers[place]
-                    reply = highest and number > highest and number > bar and
+                    reply = highest and number > highest and number > min_token and
                         writers[place] and byte(token, 58) ~= 43 and -- "+"
                         join_free(lock, token, ARGV[a + 2])
                     if reply == 'G' then
@@ -214,12 +214,12 @@ local function run_row(letters, answers, count, a)
                         others[#others + 1] = {i, a, slot_at}
                     end
                 else
-                    if number <= top then
+                    if number <= max_token then
                         numbers = numbers or
                             read_slots(first_slot, first_slot + acquires - 1)
                         highest = numbers[slot_at - first_slot + 1]
-                        if highest and highest < bar then
-                            highest = bar
+                        if highest and highest < min_token then
+                            highest = min_token
                         end
                     end
                     -- GET spares the table that SET answers OK with.
@@ -246,8 +246,8 @@ local function run_row(letters, answers, count, a)
                     slots[filled] = digits
                     local ttl_ms = ARGV[a + 2] + 0
                     longest_ms = ttl_ms > longest_ms and ttl_ms or longest_ms
-                    if number > new_top then
-                        new_top, top_digits = number, digits
+                    if number > new_max_token then
+                        new_max_token, max_token_digits = number, digits
                     end
                 end
             end
@@ -283,11 +283,11 @@ local function run_row(letters, answers, count, a)
     end
 
     if filled > 0 then
-        local raised, until_us = beat, now + longest_ms * 1000
-        if beat == 0 then
+        local raised, until_us = generation, now + longest_ms * 1000
+        if generation == 0 then
             local last = tonumber(kept[2]) or 0
             raised = last >= 0 and last < 2^53 and last + 1 or 1
-            slots[filled + 1] = 'beat'
+            slots[filled + 1] = 'generation'
             slots[filled + 2] = string.format('%d', raised)
         end
         local known_us, promised_until = tonumber(kept[3]), kept[3]
@@ -297,13 +297,13 @@ local function run_row(letters, answers, count, a)
             slots[#slots + 1] = 'until'
             slots[#slots + 1] = promised_until
         end
-        if top_digits then
-            slots[#slots + 1] = 'top'
-            slots[#slots + 1] = top_digits
+        if max_token_digits then
+            slots[#slots + 1] = 'max_token'
+            slots[#slots + 1] = max_token_digits
         end
         local written = try('HSET', state, unpack(slots))
         if type(written) ~= 'table' then
-            beat = raised
+            generation = raised
             kept[3] = promised_until
         else -- no grant without it
             has_details = true

@@ -20,9 +20,9 @@ if #kinds == 1 and string.byte(kinds) >= 97 then -- of one lock
     local a = (kinds == 'a' or kinds == 'h') and 6 or 5
     local reply = run_safely(kinds, a, 1, a + 1, 5)
     if type(reply) == 'string' then
-        return {now, beat, reply}
+        return {now, generation, reply}
     end
-    return {now, beat, '.', reply}
+    return {now, generation, '.', reply}
 end
 
 -- Where the latest acquire of one lock has its slot and the latest release of one

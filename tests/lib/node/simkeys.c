@@ -121,8 +121,8 @@ void simkeys_write(const struct simbatch *batch, const struct simcall *call,
 {
     struct simmemory *memory = batch->memory;
     memory->highest[slot_number(call->call.slots[place])] = number;
-    if (memory->top.is_there && number > memory->top.it)
-        memory->top.it = number;
+    if (memory->max_token.is_there && number > memory->max_token.it)
+        memory->max_token.it = number;
 }
 
 struct simwriters *simkeys_writers(const struct simbatch *batch,
@@ -185,10 +185,10 @@ void simkeys_promise(struct simbatch *batch, const struct simcall *call)
     if (until_us > memory->until_us.it)
         memory->until_us =
             simnumber(divide_up(until_us, UNTIL_STEP_US) * UNTIL_STEP_US);
-    if (batch->beat > 0)
+    if (batch->generation > 0)
         return;
-    batch->beat = memory->beat.it + 1;
-    memory->beat = simnumber(batch->beat);
+    batch->generation = memory->generation.it + 1;
+    memory->generation = simnumber(batch->generation);
 }
 
 int64_t simkeys_repeated(struct span value, const struct call *call)

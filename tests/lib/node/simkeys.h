@@ -55,7 +55,7 @@ int simkeys_publish(const struct simbatch *batch, int resource,
 int simkeys_announce(const struct simbatch *batch, int resource,
                      struct span token);
 
-/* The beat rises once a batch; until is rounded up. */
+/* The generation rises once a batch; until is rounded up. */
 void simkeys_promise(struct simbatch *batch, const struct simcall *call);
 
 /* The number of a value that is a token of the same client, with the same key

@@ -45,8 +45,8 @@ static int64_t highest_of(const struct simbatch *batch,
                           const struct simcall *call, int place)
 {
     int64_t highest = simkeys_number(batch, call, place);
-    int64_t bar = batch->memory->bar.it;
-    return highest > bar ? highest : bar;
+    int64_t min_token = batch->memory->min_token.it;
+    return highest > min_token ? highest : min_token;
 }
 
 static bool may_replace(const struct simkey *key, const struct call *call)
@@ -367,6 +367,6 @@ void simnode_execute(struct simbatch *batch, const struct simcall *call,
 {
     answer->reply = (struct call_reply){.node_now_us = batch->clock_us};
     answer->reply.vote = execute(batch, call, answer);
-    answer->reply.beat = batch->beat;
+    answer->reply.generation = batch->generation;
     simreply_keep(answer);
 }

@@ -38,7 +38,7 @@ struct simcall {
     char found[CALL_STATE_MAX];
     char mark[CALL_STATE_MAX];
     char dead[CALL_STATE_MAX];
-    char latest[CALL_BIRTH_LEN];
+    char latest[INCARNATION_LEN];
     char witnesses[CALL_WITNESSES_MAX];
     char trace[CALL_TRACE_MAX];
     char key_hash[KEY_HASH_LEN];
@@ -97,10 +97,11 @@ struct simtombstone {
     uint64_t token;   /* a hash of it, whatever its form */
 };
 
-/* What was told of another node: its greatest beat, or its latest birth. */
+/* What was told of another node: its greatest generation, or its latest
+ * incarnation. */
 struct simwitness {
-    char name[CALL_NAME_LEN + 2];    /* "": none */
-    char digits[CALL_BIRTH_LEN + 1]; /* "": none */
+    char name[CALL_NAME_LEN + 2];     /* "": none */
+    char digits[INCARNATION_LEN + 1]; /* "": none */
 };
 
 /* A field of the state hash that may be 0. */
@@ -123,9 +124,9 @@ struct simmemory {
     struct simwriters writers[SIM_RESOURCES]; /* likewise */
     struct simtombstone tombstones[SIM_TOMBSTONES];
     struct simrepeat repeats[SIM_REPEATS];
-    struct simnumber top; /* of all slots */
-    struct simnumber bar, until_us;
-    struct simnumber max_ttl_ms, beat, evicted;
+    struct simnumber max_token; /* of all slots */
+    struct simnumber min_token, until_us;
+    struct simnumber max_ttl_ms, generation, evicted;
     struct simnumber listened_until_us;
     char durable; /* '0', '1'; 0: not there */
     char admit[CALL_STATE_MAX + 1];
@@ -166,8 +167,8 @@ struct simlisteners {
 struct simbatch {
     struct simmemory *memory;
     const struct simprocess *process;
-    int64_t clock_us; /* the node's */
-    int64_t beat;     /* that is answered */
+    int64_t clock_us;   /* the node's */
+    int64_t generation; /* that is answered */
     struct simlisteners listeners;
     bool is_known; /* whether it is admitted */
     bool is_admitted;
@@ -218,7 +219,7 @@ void simnode_expire(struct simmemory *memory, int64_t clock_us);
 /*
  * Executes the next call of a batch, of which memory, process, clock_us and, if
  * there are any, listeners are set; all else was 0 before the first one. What
- * it answers as its beat is known when the last one was executed.
+ * it answers as its generation is known when the last one was executed.
  */
 void simnode_execute(struct simbatch *batch, const struct simcall *call,
                      struct simreply *answer);

@@ -303,9 +303,9 @@ enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
         if (held != NULL)
             return simkeys_look(batch, held, answer);
         int64_t least = writers_number(batch, call, i);
-        int64_t bar = batch->memory->bar.it;
-        if (ask->number <= (least > bar ? least : bar)) {
-            answer->reply.highest = least > bar ? least : bar;
+        int64_t min_token = batch->memory->min_token.it;
+        if (ask->number <= (least > min_token ? least : min_token)) {
+            answer->reply.highest = least > min_token ? least : min_token;
             return VOTE_STALE;
         }
         if (is_kept(batch, call, i))

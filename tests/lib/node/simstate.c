@@ -11,9 +11,9 @@ bool simstate_is_there(const struct simmemory *memory)
             return true;
     return memory->admit[0] != '\0' || memory->mark[0] != '\0' ||
            memory->durable != 0 || memory->max_ttl_ms.is_there ||
-           memory->beat.is_there || memory->until_us.is_there ||
-           memory->bar.is_there || memory->evicted.is_there ||
-           memory->listened_until_us.is_there || memory->top.is_there ||
+           memory->generation.is_there || memory->until_us.is_there ||
+           memory->min_token.is_there || memory->evicted.is_there ||
+           memory->listened_until_us.is_there || memory->max_token.is_there ||
            memory->taken[0] != '\0' || memory->passed[0] != '\0' ||
            memory->dead[0] != '\0' || memory->witnesses[0].name[0] != '\0';
 }
@@ -35,22 +35,23 @@ static int epoch_of(const char *text)
     return atoi(text);
 }
 
-/* The birth in an admission or a mark, "" if there is none. */
-static void read_birth(const char *state, char birth[CALL_BIRTH_LEN + 1])
+/* The incarnation in an admission or a mark, "" if there is none. */
+static void read_incarnation(const char *state,
+                             char incarnation[INCARNATION_LEN + 1])
 {
     struct span part = {"", 0};
     if (state[0] != '\0')
-        part = call_state_part(span_of(state), CALL_STATE_BIRTH);
-    assert(part.len <= CALL_BIRTH_LEN);
-    birth[span_copy(birth, part)] = '\0';
+        part = call_state_part(span_of(state), CALL_STATE_INCARNATION);
+    assert(part.len <= INCARNATION_LEN);
+    incarnation[span_copy(incarnation, part)] = '\0';
 }
 
 static bool is_before(const char *state, struct span latest)
 {
-    char birth[CALL_BIRTH_LEN + 1], other[CALL_BIRTH_LEN + 1];
-    read_birth(state, birth);
+    char incarnation[INCARNATION_LEN + 1], other[INCARNATION_LEN + 1];
+    read_incarnation(state, incarnation);
     other[span_copy(other, latest)] = '\0';
-    return strcmp(birth, other) < 0;
+    return strcmp(incarnation, other) < 0;
 }
 
 /* "<epoch>:<fingerprint>:" of the caller. */
@@ -69,8 +70,8 @@ static struct span name_of(const struct simcall *call)
 {
     struct span admit = call->call.admit;
     return (struct span){
-        admit.ptr,
-        (size_t)(call_state_part(admit, CALL_STATE_BIRTH).ptr - admit.ptr)};
+        admit.ptr, (size_t)(call_state_part(admit, CALL_STATE_INCARNATION).ptr -
+                            admit.ptr)};
 }
 
 static bool is_named(const char *text, const struct simcall *call)
@@ -83,7 +84,8 @@ static bool is_named(const char *text, const struct simcall *call)
 static void print_life(const struct simbatch *batch, const struct simcall *call,
                        char text[CALL_STATE_MAX + 1])
 {
-    struct span run_id = call_state_part(call->call.admit, CALL_STATE_BIRTH);
+    struct span run_id =
+        call_state_part(call->call.admit, CALL_STATE_INCARNATION);
     snprintf(text, CALL_STATE_MAX + 1, ":%.*s:%s", (int)run_id.len, run_id.ptr,
              batch->process->replid);
 }
@@ -102,8 +104,8 @@ static bool is_current(const struct simbatch *batch, const struct simcall *call,
                        const char *text)
 {
     return is_named(text, call) && is_of_life(batch, call, text) &&
-           call_state_part(span_of(text), CALL_STATE_BIRTH).len ==
-               CALL_BIRTH_LEN;
+           call_state_part(span_of(text), CALL_STATE_INCARNATION).len ==
+               INCARNATION_LEN;
 }
 
 static bool has_name(const struct simcall *call, const char *text)
@@ -111,8 +113,8 @@ static bool has_name(const struct simcall *call, const char *text)
     struct span name = call_state_part(span_of(text), CALL_STATE_NAME),
                 own = call_state_part(call->call.admit, CALL_STATE_NAME);
     return name.len == own.len && memcmp(name.ptr, own.ptr, own.len) == 0 &&
-           call_state_part(span_of(text), CALL_STATE_BIRTH).len ==
-               CALL_BIRTH_LEN;
+           call_state_part(span_of(text), CALL_STATE_INCARNATION).len ==
+               INCARNATION_LEN;
 }
 
 /* Whether a mark takes the node from the configuration that admitted it. */
@@ -137,13 +139,13 @@ static bool is_admitted(const struct simbatch *batch,
 }
 
 static void write_admit(struct simbatch *batch, const struct simcall *call,
-                        const char *birth, int64_t news)
+                        const char *incarnation, int64_t news)
 {
     char text[CALL_STATE_MAX + 1], life[CALL_STATE_MAX + 1];
     struct span name = name_of(call);
     print_life(batch, call, life);
     int len = snprintf(text, sizeof text, "%.*s%s:%lld%s", (int)name.len,
-                       name.ptr, birth, (long long)news, life);
+                       name.ptr, incarnation, (long long)news, life);
     assert(len < (int)sizeof text);
     memcpy(batch->memory->admit, text, sizeof text);
     batch->is_known = false;
@@ -198,7 +200,7 @@ int64_t simstate_witness(const struct simmemory *memory, const char *name)
 /*
  * "name=digits name=digits …", all equally long: stores it, and replies with
  * the digits that are stored. Each heartbeat of each server brings one: too
- * often for snprintf. True if a birth was stored.
+ * often for snprintf. True if an incarnation was stored.
  */
 static bool hear(struct simmemory *memory, struct span told, bool is_stored,
                  struct simreply *answer)
@@ -215,22 +217,22 @@ static bool hear(struct simmemory *memory, struct span told, bool is_stored,
         known.name[span_copy(known.name,
                              (struct span){at, (size_t)(equals - at)})] = '\0';
         known.digits[span_copy(
-            known.digits, (struct span){equals + 1, CALL_BIRTH_LEN})] = '\0';
+            known.digits, (struct span){equals + 1, INCARNATION_LEN})] = '\0';
         struct simwitness *it = find(memory, known.name);
         bool has_any = it->digits[0] != '\0';
         if (is_stored &&
             (has_any ? strcmp(known.digits, it->digits) > 0
-                     : strspn(known.digits, "0") < CALL_BIRTH_LEN)) {
+                     : strspn(known.digits, "0") < INCARNATION_LEN)) {
             *it = known;
             has_any = true;
             is_news |= *at == 'm';
         }
         if (has_any)
-            memcpy(answer->witnesses + len, it->digits, CALL_BIRTH_LEN);
+            memcpy(answer->witnesses + len, it->digits, INCARNATION_LEN);
         else
-            memset(answer->witnesses + len, '0', CALL_BIRTH_LEN);
-        len += CALL_BIRTH_LEN;
-        at = equals + 1 + CALL_BIRTH_LEN + 1;
+            memset(answer->witnesses + len, '0', INCARNATION_LEN);
+        len += INCARNATION_LEN;
+        at = equals + 1 + INCARNATION_LEN + 1;
     }
     answer->reply.look.witnesses = (struct span){answer->witnesses, len};
     return is_news;
@@ -274,13 +276,13 @@ static void write_admission(struct simbatch *batch, const struct simcall *call,
                             bool is_durable, struct simreply *answer)
 {
     struct simmemory *memory = batch->memory;
-    int64_t above = greater(memory->beat.it, call->call.floor);
-    char birth[CALL_BIRTH_LEN + 1];
-    read_birth(memory->mark, birth);
-    write_admit(batch, call, birth, 0);
-    batch->beat = greater(above, call->call.median_us) + 1;
+    int64_t above = greater(memory->generation.it, call->call.high_water);
+    char incarnation[INCARNATION_LEN + 1];
+    read_incarnation(memory->mark, incarnation);
+    write_admit(batch, call, incarnation, 0);
+    batch->generation = greater(above, call->call.median_us) + 1;
     memory->durable = is_durable ? '1' : '0';
-    memory->beat = simnumber(batch->beat);
+    memory->generation = simnumber(batch->generation);
     memory->evicted = simnumber(batch->process->evicted);
     memory->mark[0] = '\0';
     clear_taken(memory);
@@ -324,7 +326,8 @@ static void follow(const struct simbatch *batch, const struct simcall *call,
                    struct span id, char text[CALL_STATE_MAX + 1])
 {
     char before[CALL_STATE_MAX + 1], life[CALL_STATE_MAX + 1];
-    struct span run_id = call_state_part(call->call.admit, CALL_STATE_BIRTH);
+    struct span run_id =
+        call_state_part(call->call.admit, CALL_STATE_INCARNATION);
     snprintf(before, sizeof before, ":%.*s:%.*s", (int)run_id.len, run_id.ptr,
              (int)id.len, id.ptr);
     print_life(batch, call, life);
@@ -351,7 +354,8 @@ static void follow_all(struct simbatch *batch, const struct simcall *call)
 static bool is_of_run_id(const struct simcall *call, const char *admit)
 {
     char text[CALL_STATE_MAX + 3];
-    struct span run_id = call_state_part(call->call.admit, CALL_STATE_BIRTH);
+    struct span run_id =
+        call_state_part(call->call.admit, CALL_STATE_INCARNATION);
     snprintf(text, sizeof text, ":%.*s:", (int)run_id.len, run_id.ptr);
     return is_named(admit, call) && strstr(admit, text) != NULL;
 }
@@ -479,10 +483,10 @@ static enum call_look_word look_at_state(struct simbatch *batch,
         memory->durable = '0';
     if (memory->admit[0] != '\0' && has_lost(batch, call))
         forget(batch);
-    if (memory->beat.it < ask->floor && may_mark) {
+    if (memory->generation.it < ask->high_water && may_mark) {
         forget(batch);
         mark_anew(batch, call, true);
-        memory->beat = simnumber(ask->floor);
+        memory->generation = simnumber(ask->high_water);
         return LOOK_CREATED;
     }
     if (is_admitted(batch, call) && may_mark && ask->is_renewing &&
@@ -492,21 +496,21 @@ static enum call_look_word look_at_state(struct simbatch *batch,
         return mark_if_bare(batch, call);
     if (ask->is_watching)
         return LOOK_ADMITTED;
-    batch->beat = memory->beat.it + 1;
-    memory->beat = simnumber(batch->beat);
+    batch->generation = memory->generation.it + 1;
+    memory->generation = simnumber(batch->generation);
     memory->max_ttl_ms =
         simnumber(greater(memory->max_ttl_ms.it, ask->max_ttl_ms));
     return LOOK_ADMITTED;
 }
 
-/* Later births that an admitted node stores change its admission. */
+/* Later incarnations that an admitted node stores change its admission. */
 static void tell_news(struct simbatch *batch, const struct simcall *call)
 {
-    char birth[CALL_BIRTH_LEN + 1];
-    read_birth(batch->memory->admit, birth);
+    char incarnation[INCARNATION_LEN + 1];
+    read_incarnation(batch->memory->admit, incarnation);
     struct span news =
         call_state_part(span_of(batch->memory->admit), CALL_STATE_NEWS);
-    write_admit(batch, call, birth, atoll(news.ptr) + 1);
+    write_admit(batch, call, incarnation, atoll(news.ptr) + 1);
 }
 
 static void tell_taken(const struct simbatch *batch, const struct simcall *call,
@@ -558,9 +562,9 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
     seen->mark = span_of(memory->mark);
     seen->max_ttl_ms = memory->max_ttl_ms.it;
     seen->is_durable = memory->durable == '1';
-    seen->beat = memory->beat.it;
+    seen->generation = memory->generation.it;
     seen->rest_us = greater(memory->until_us.it - batch->clock_us, 0);
-    seen->number = greater(memory->top.it, memory->bar.it);
+    seen->number = greater(memory->max_token.it, memory->min_token.it);
     seen->is_full = batch->process->is_full;
     make_trace(batch, answer);
     return VOTE_DONE;
@@ -596,8 +600,9 @@ static enum vote give(struct simbatch *batch, const struct simcall *call,
         return VOTE_CHANGED;
     memory->max_ttl_ms = simnumber(call->call.max_ttl_ms);
     memory->until_us = simnumber(0);
-    memory->bar = simnumber(call->call.number);
-    memory->top = simnumber(greater(memory->top.it, call->call.number));
+    memory->min_token = simnumber(call->call.number);
+    memory->max_token =
+        simnumber(greater(memory->max_token.it, call->call.number));
     write_admission(batch, call, call->call.is_durable, answer);
     return VOTE_DONE;
 }

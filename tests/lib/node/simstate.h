@@ -9,7 +9,7 @@
 /* True if there is a state hash. */
 bool simstate_is_there(const struct simmemory *memory);
 
-/* The highest reported beat of the node with this name; 0: none. */
+/* The highest reported generation of the node with this name; 0: none. */
 int64_t simstate_witness(const struct simmemory *memory, const char *name);
 
 /* Look, admit, readmit, revoke. */

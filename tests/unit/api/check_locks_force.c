@@ -1,5 +1,5 @@
 /*
- * DELETE /locks/<id>?force=<fencing number>, and ?force=all.
+ * DELETE /locks/<id>?force=<fencing token>, and ?force=all.
  */
 
 #include "../../lib/suite/suite.h"

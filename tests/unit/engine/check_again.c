@@ -75,7 +75,7 @@ static engine_op ask_and_refuse(const struct kind *it)
     return op;
 }
 
-/* The look finds that node 2 has heard of another one's birth. */
+/* The look finds that node 2 has heard of another one's incarnation. */
 static void find_news(void)
 {
     play.news[2]++;
@@ -365,8 +365,8 @@ static void tell_of_a_twin(void)
         .look = {.word = LOOK_ADMITTED,
                  .admit = span_of(play_admission(3, false)),
                  .is_durable = true,
-                 .beat = 2,
-                 .witnesses = play_heard(3, 0, 0, PLAY_BIRTH(2))}};
+                 .generation = 2,
+                 .witnesses = play_heard(3, 0, 0, PLAY_INCARNATION(2))}};
     play_reply(play_find(CALL_LOOK, 3), reply);
 }
 
@@ -390,7 +390,7 @@ static void find_marked(void)
 /* By another server. */
 static void find_admitted_anew(void)
 {
-    strcpy(play.birth[0], PLAY_BIRTH(2));
+    strcpy(play.incarnation[0], PLAY_INCARNATION(2));
     play_answer_look(0, LOOK_ADMITTED, "", "");
 }
 

@@ -18,7 +18,8 @@ static void mark(int node)
     voters_come(node, LOOK_FRESH, "", VOTERS_MARK);
 }
 
-/* All are looked at: the others are told of node 0's birth · and once more. */
+/* All are looked at: the others are told of node 0's incarnation · and once
+ * more. */
 static void tell(void)
 {
     voters_pass(1);
@@ -49,14 +50,14 @@ GROUP(asked, .set_up = voters_begin);
 /* Another server knows of a machine that was marked later under the name. */
 static void outdate(int node, int teller)
 {
-    strcpy(voters.memory[teller].latest[node], VOTERS_BIRTH(9));
+    strcpy(voters.memory[teller].latest[node], VOTERS_INCARNATION(9));
 }
 
 /*
- * The others: a admitted; d the same, but tells of no birth; o the same, but
- * node 1 knows it to be outdated; c the same, but its clock is not known well;
- * r restarted, with a memory that counts; m marked, and tells of the birth all
- * the same; - down.
+ * The others: a admitted; d the same, but tells of no incarnation; o the same,
+ * but node 1 knows it to be outdated; c the same, but its clock is not known
+ * well; r restarted, with a memory that counts; m marked, and tells of the
+ * incarnation all the same; - down.
  */
 static const struct {
     int nodes;
@@ -81,7 +82,7 @@ static void bring(int node, char letter)
         return;
     voters_up(node);
     if (letter == 'm') {
-        strcpy(voters.memory[node].latest[0], VOTERS_BIRTH(2));
+        strcpy(voters.memory[node].latest[0], VOTERS_INCARNATION(2));
         voters_found(node, LOOK_FRESH, "", VOTERS_MARK);
     } else if (letter == 'r')
         voters_found(node, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
@@ -91,7 +92,7 @@ static void bring(int node, char letter)
         voters.members.node[node].is_clock_good = false;
 }
 
-TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_birth, sets)
+TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_incarnation, sets)
 {
     voters.settings.nodes = sets[_i].nodes;
     voters_begin_again();
@@ -110,7 +111,8 @@ TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_birth, sets)
 
 /* ---- looks --------------------------------------------------------------- */
 
-/* The second look at each leaves when a majority of all knows of the birth. */
+/* The second look at each leaves when a majority of all knows of the
+ * incarnation. */
 TEST(each_is_looked_at_again_once_all_of_them_know)
 {
     voters.members.node[4].is_clock_good = false;
@@ -200,7 +202,8 @@ static void step(int node)
 
 static void forget(int node)
 {
-    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT_OF(VOTERS_BIRTH(4)), "");
+    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT_OF(VOTERS_INCARNATION(4)),
+                 "");
 }
 
 static void learn_of_a_twin(int node)
@@ -317,7 +320,7 @@ TEST(the_highest_number_of_a_second_look_is_the_bar)
     ck_assert_int_eq(voters.members.node[0].asked.number, 8);
 }
 
-/* Nobody knows above which beat an admission is to begin. */
+/* Nobody knows above which generation an admission is to begin. */
 TEST(without_the_clocks_none_is_admitted)
 {
     voters_know_clocks(false);
@@ -334,7 +337,7 @@ GROUP(twins, .set_up = voters_begin);
 
 /* It does not vote, and nothing changes it: the two would mark each other for
  * ever. What it carries is looked at all the same. */
-TEST_RANGE(story_45_a_machine_with_an_earlier_birth_has_no_say, 0, 2)
+TEST_RANGE(story_45_a_machine_with_an_earlier_incarnation_has_no_say, 0, 2)
 {
     voters_admit_from(1);
     voters_come(0, _i == 0 ? LOOK_ADMITTED : LOOK_MARKED, VOTERS_ADMIT,
@@ -346,8 +349,8 @@ TEST_RANGE(story_45_a_machine_with_an_earlier_birth_has_no_say, 0, 2)
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     ck_assert(rules_is_outdated(&voters.members, 0));
     members_on_step(&voters.members, 0);
-    members_on_beat(&voters.members, 0, 77); /* it is of that machine */
-    ck_assert_int_eq(voters.members.witness.node[0].floor, 0);
+    members_on_generation(&voters.members, 0, 77); /* it is of that machine */
+    ck_assert_int_eq(voters.members.witness.node[0].high_water, 0);
     for (int s = 0; s < 30; s++) {
         voters_pass(HEARTBEAT_US);
         voters_expect(MEMBER_PROBE, 0);
@@ -357,9 +360,9 @@ TEST_RANGE(story_45_a_machine_with_an_earlier_birth_has_no_say, 0, 2)
     }
 }
 
-/* When the other one's beats were last heard to rise, and when it became known.
- * One without a beat above the time of its birth may still be waiting to be
- * admitted. */
+/* When the other one's generations were last heard to rise, and when it became
+ * known. One without a generation above the time of its incarnation may still
+ * be waiting to be admitted. */
 static const struct {
     int64_t rose_us, born_us, renewed_us;
 } twins[] = {
@@ -377,10 +380,10 @@ TEST_EACH(story_45_a_machine_is_marked_anew_when_the_other_one_is_gone, twins)
     struct witness_node *it = &voters.members.witness.node[0];
     for (int64_t us = 0; us < twins[_i].renewed_us; us += SECOND / 2) {
         if (us == twins[_i].born_us)
-            witness_on_birth(&voters.members.witness, 0, VOTERS_BIRTH(9),
-                             voters.now_us);
+            witness_on_incarnation(&voters.members.witness, 0,
+                                   VOTERS_INCARNATION(9), voters.now_us);
         if (us <= twins[_i].rose_us)
-            voters.memory[2].floor[0] = us + 1;
+            voters.memory[2].high_water[0] = us + 1;
         ck_assert(!rules_is_outdated(&voters.members, 0) ||
                   !rules_may_renew(&voters.members, 0, voters.now_us));
         (void)voters_look_around();
@@ -506,12 +509,12 @@ TEST_RANGE(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2)
     voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
     if (_i == 0)
-        voters.memory[3].floor[0] = 1; /* a twin promises */
-    else                               /* … or was marked */
-        strcpy(voters.memory[3].latest[0], VOTERS_BIRTH(3));
+        voters.memory[3].high_water[0] = 1; /* a twin promises */
+    else                                    /* … or was marked */
+        strcpy(voters.memory[3].latest[0], VOTERS_INCARNATION(3));
     (void)voters_look_around();
     voters_expect_nothing();
-    voters.memory[0].beat = 1;
+    voters.memory[0].generation = 1;
     voters_found(0, LOOK_CREATED, "", VOTERS_MARK_OF(4));
     voters_pass_without(MEMBER_ADMIT, VOTERS_SECOND);
     ck_assert_int_eq(voters_remaining_us(0),
@@ -522,7 +525,7 @@ TEST_RANGE(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2)
 TEST(story_07_no_word_of_the_node_shortens_its_quarantine)
 {
     voters.memory[0] = (struct voters_memory){
-        .beat = INT64_MAX, .rest_us = -1, .number = INT64_MAX};
+        .generation = INT64_MAX, .rest_us = -1, .number = INT64_MAX};
     voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
     voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(MEMBER_ADMIT, 0);

@@ -12,7 +12,9 @@
 #define OURS(epoch) OF_EPOCH(epoch, VOTERS_FINGERPRINT)
 #define OTHERS(epoch) OF_EPOCH(epoch, "ffffffffffffff05")
 #define MARK(epoch)                                                            \
-    epoch ":" VOTERS_FINGERPRINT ":name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE
+    epoch ":" VOTERS_FINGERPRINT                                               \
+          ":name:" VOTERS_INCARNATION(2) ":"                                   \
+                                         ":" VOTERS_LIFE
 
 static void given(int epoch)
 {
@@ -40,13 +42,13 @@ static void expect_next(enum member_action_kind kind, int node)
     voters_expect(kind, node);
 }
 
-/* Other servers use another machine as node 0: its beat rises. */
-static void tell_of_another(int64_t beat)
+/* Other servers use another machine as node 0: its generation rises. */
+static void tell_of_another(int64_t generation)
 {
     for (int i = 1; i < VOTERS_NODES; i++) {
-        voters.memory[i].floor[0] = beat;
-        snprintf(voters.memory[i].latest[0], CALL_BIRTH_LEN + 1, "%s",
-                 VOTERS_BIRTH(5));
+        voters.memory[i].high_water[0] = generation;
+        snprintf(voters.memory[i].latest[0], INCARNATION_LEN + 1, "%s",
+                 VOTERS_INCARNATION(5));
     }
 }
 
@@ -61,8 +63,8 @@ TEST(story_60_a_machine_is_not_marked_while_its_name_is_in_use)
     voters_up(0);
     voters_expect(MEMBER_PROBE, 0); /* though nothing is known of it */
     voters_found(0, LOOK_EMPTY, "", "");
-    for (int beat = 1001; beat < 1100; beat++) {
-        tell_of_another(beat);
+    for (int generation = 1001; generation < 1100; generation++) {
+        tell_of_another(generation);
         voters_pass(HEARTBEAT_US);
         (void)voters_look_around();
         VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
@@ -92,7 +94,8 @@ TEST(a_machine_that_kept_its_memory_is_marked_at_once)
     voters_expect(MEMBER_PROBE, 0);
     voters_found(0, LOOK_BARE,
                  "1:" VOTERS_FINGERPRINT
-                 ":@:" VOTERS_BIRTH(5) ":0:" VOTERS_OTHER_RUN ":" VOTERS_MEMORY,
+                 ":@:" VOTERS_INCARNATION(5) ":0:" VOTERS_OTHER_RUN
+                                             ":" VOTERS_MEMORY,
                  "");
     voters_expect(MEMBER_LOOK, 0);
 }
@@ -200,7 +203,8 @@ TEST_RANGE(a_higher_one_of_other_nodes_is_not_followed_past, 0, 2)
     given(3);
     find(0, LOOK_BARE, _i == 0 ? OTHERS("2") : "",
          _i == 0 ? ""
-                 : "2:ffffffffffffffff:name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE);
+                 : "2:ffffffffffffffff:name:" VOTERS_INCARNATION(
+                       2) "::" VOTERS_LIFE);
     find(1, LOOK_BARE, OURS("1"), "");
     ck_assert_int_eq(voters.members.epoch, 3);
 }
@@ -243,7 +247,7 @@ TEST_RANGE(story_60_marks_of_nodes_that_never_voted_do_not_bind, 0, 3)
     } found[] = {
         {LOOK_BARE, OTHERS("1"), "", 2},
         {LOOK_BARE, "",
-         "1:ffffffffffffffff:name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE, 2},
+         "1:ffffffffffffffff:name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE, 2},
         {LOOK_SUPERSEDED, OURS("3"), "", 3},
     };
     given(2);
@@ -320,7 +324,7 @@ TEST_RANGE(story_60_a_name_that_leads_elsewhere_is_not_taken_at_once, 0, 2)
     voters_found(4, LOOK_EMPTY, "", "");
     for (int i = 0; i < 30; i++) { /* another server uses the old one */
         voters_pass(HEARTBEAT_US);
-        voters.memory[0].floor[4] = 1000 + i;
+        voters.memory[0].high_water[4] = 1000 + i;
         voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
         expect_next(MEMBER_PROBE, 4);
         voters_found(4, LOOK_EMPTY, "", "");
@@ -412,9 +416,9 @@ static void find_four_of_ours(void)
         find(i, LOOK_MARKED, OURS("3"), MARK("3"));
 }
 
-static void find_left(int64_t beat)
+static void find_left(int64_t generation)
 {
-    voters.memory[4].beat = beat;
+    voters.memory[4].generation = generation;
     find(4, LOOK_BARE, OTHERS("1"), "");
 }
 
@@ -436,14 +440,14 @@ TEST(a_node_that_is_left_over_is_marked_when_nobody_uses_it)
     ck_assert(!rules_has_foreign(&voters.members, end_us));
 }
 
-/* The others know its birth under the old names as the latest of its name. If
- * they know a later one, another machine has the name. */
+/* The others know its incarnation under the old names as the latest of its
+ * name. If they know a later one, another machine has the name. */
 TEST_RANGE(a_node_that_is_left_over_is_no_outdated_machine, 0, 2)
 {
     given(3);
     for (int i = 0; i < 4; i++) {
         strcpy(voters.memory[i].latest[4],
-               _i == 0 ? VOTERS_BIRTH(1) : VOTERS_BIRTH(2));
+               _i == 0 ? VOTERS_INCARNATION(1) : VOTERS_INCARNATION(2));
         find(i, LOOK_ADMITTED, OURS("3"), "");
     }
     find_left(7);
@@ -452,12 +456,12 @@ TEST_RANGE(a_node_that_is_left_over_is_no_outdated_machine, 0, 2)
     expect_next(_i == 0 ? MEMBER_LOOK : MEMBER_PROBE, 4);
 }
 
-TEST(a_node_whose_beat_rises_is_not_left_over)
+TEST(a_node_whose_generation_rises_is_not_left_over)
 {
     given(3);
     find_four_of_ours();
-    for (int beat = 1; beat < 20; beat++) {
-        find_left(beat);
+    for (int generation = 1; generation < 20; generation++) {
+        find_left(generation);
         voters_pass(HEARTBEAT_US);
     }
     find_left(20);
@@ -537,7 +541,8 @@ TEST(a_machine_of_other_names_is_no_outdated_one)
 /* ---- other servers: the same epoch ----------------------------------------
  */
 
-#define OTHER_MARK_2 "2:ffffffffffffffff:name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE
+#define OTHER_MARK_2                                                           \
+    "2:ffffffffffffffff:name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE
 
 /* Four nodes are marked, and their time is up. */
 static void quarantine_four(void)

@@ -1,5 +1,5 @@
 /*
- * A release by the fencing number: a look for the token, then a release.
+ * A release by the fencing token: a look for the token, then a release.
  */
 
 #include <stdio.h>

@@ -149,7 +149,8 @@ static void find_marked(int node)
 /* By another server, before this one has seen the mark. */
 static void find_admitted_anew(int node)
 {
-    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT_OF(VOTERS_BIRTH(2)), "");
+    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT_OF(VOTERS_INCARNATION(2)),
+                 "");
 }
 
 static void quarantine(int node)
@@ -161,7 +162,7 @@ static void quarantine(int node)
 static void learn(int node)
 {
     int other = (node + 1) % VOTERS_NODES;
-    strcpy(voters.memory[other].latest[node], VOTERS_BIRTH(2));
+    strcpy(voters.memory[other].latest[node], VOTERS_INCARNATION(2));
     voters_found(other, LOOK_ADMITTED, VOTERS_ADMIT, "");
 }
 

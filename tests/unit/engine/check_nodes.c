@@ -125,7 +125,7 @@ TEST(a_lost_permission_is_marked_waited_for_and_given_back)
     play_reconnect(0);
     struct play_call *look = play_find(CALL_LOOK, 0);
     ck_assert_uint_eq(strlen(look->nonce), NONCE_LEN);
-    ck_assert_str_eq(look->latest, PLAY_BIRTH(1));
+    ck_assert_str_eq(look->latest, PLAY_INCARNATION(1));
     ck_assert(look->call.is_durable);
     ck_assert_int_eq(look->call.max_ttl_ms, 60000);
     const char *expected =
@@ -146,8 +146,8 @@ TEST(a_lost_permission_is_marked_waited_for_and_given_back)
     ck_assert_int_eq(admit->call.number, PLAY_EPOCH_US + 7);
     ck_assert(admit->call.is_durable);
     ck_assert_str_eq(admit->admit, expected);
-    const char *told =
-        textf("%s=%026d m%s=" PLAY_BIRTH(1) " ", play_name(1), 1, play_name(1));
+    const char *told = textf("%s=%026d m%s=" PLAY_INCARNATION(1) " ",
+                             play_name(1), 1, play_name(1));
     ck_assert_mem_eq(admit->witnesses, told, strlen(told));
     play_answer(CALL_ADMIT, 0, VOTE_DONE);
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - 1);
@@ -171,7 +171,7 @@ TEST(a_restarted_node_is_readmitted_by_what_it_carries)
     ck_assert_ptr_nonnull(readmit);
     ck_assert_str_eq(readmit->found, play_admission(0, true));
     ck_assert_str_eq(readmit->mark, PLAY_MARK(2));
-    ck_assert_int_eq(readmit->call.floor, 1);
+    ck_assert_int_eq(readmit->call.high_water, 1);
     ck_assert(readmit->call.is_durable);
     play_answer(CALL_READMIT, 0, VOTE_DONE);
     play_answer_look(0, LOOK_ADMITTED, "", "");
@@ -194,44 +194,44 @@ TEST(votes_are_asked_for_by_the_admission_that_was_seen)
                      play_admission(3, false));
 }
 
-static void expect_floor(int node, int64_t floor)
+static void expect_high_water(int node, int64_t high_water)
 {
     play.sent_count = 0;
     play_advance(1200000);
-    ck_assert_int_eq(play_find(CALL_LOOK, node)->call.floor, floor);
+    ck_assert_int_eq(play_find(CALL_LOOK, node)->call.high_water, high_water);
 }
 
 /* By its own word, … */
-TEST(a_beat_that_was_told_is_the_floor_from_then_on)
+TEST(a_generation_that_was_told_is_the_high_water_from_then_on)
 {
     (void)play_acquire();
-    PLAY_REPLY(CALL_ACQUIRE, 2, .vote = VOTE_GRANTED, .beat = 41);
-    expect_floor(2, 41);
+    PLAY_REPLY(CALL_ACQUIRE, 2, .vote = VOTE_GRANTED, .generation = 41);
+    expect_high_water(2, 41);
     const char *told = textf(" %s=%026d ", play_name(2), 41);
     ck_assert_has(play_find(CALL_LOOK, 3)->witnesses, told);
 }
 
 /* … or by that of another server, which a node has kept. */
-TEST(story_43_what_other_nodes_have_heard_is_the_floor_from_then_on)
+TEST(story_43_what_other_nodes_have_heard_is_the_high_water_from_then_on)
 {
     play_advance(1200000);
-    PLAY_REPLY(CALL_LOOK, 3, .vote = VOTE_DONE, .beat = 2,
+    PLAY_REPLY(CALL_LOOK, 3, .vote = VOTE_DONE, .generation = 2,
                .look = {.word = LOOK_ADMITTED,
                         .admit = span_of(play_admission(3, false)),
                         .is_durable = true,
-                        .beat = 2,
+                        .generation = 2,
                         .witnesses = play_heard(3, 2, 42, PLAY_NONE)});
     play_answer_all_looks();
-    expect_floor(2, 42);
+    expect_high_water(2, 42);
 }
 
 /* A refusal tells nothing that is known to be of this node. */
-TEST(what_is_no_answer_tells_no_beat)
+TEST(what_is_no_answer_tells_no_generation)
 {
     (void)play_acquire();
     PLAY_REPLY(CALL_ACQUIRE, 2, .vote = VOTE_UNFIT, .state = STATE_FAILED,
-               .beat = 41);
-    expect_floor(2, 1);
+               .generation = 41);
+    expect_high_water(2, 1);
 }
 
 /* Of fewer than a majority of the clocks nobody knows which are right. */
@@ -340,7 +340,7 @@ static void tell_full(int node, bool is_full)
                .look = {.word = LOOK_ADMITTED,
                         .admit = span_of(play_admission(node, false)),
                         .is_durable = true,
-                        .beat = 5,
+                        .generation = 5,
                         .is_full = is_full});
 }
 
@@ -425,11 +425,11 @@ TEST(what_evicting_nodes_lack_is_not_free)
 
 static void answer_with_trace(int node, const char *trace)
 {
-    PLAY_REPLY(CALL_LOOK, node, .vote = VOTE_DONE, .beat = 2,
+    PLAY_REPLY(CALL_LOOK, node, .vote = VOTE_DONE, .generation = 2,
                .look = {.word = LOOK_ADMITTED,
                         .admit = span_of(play_admission(node, false)),
                         .is_durable = true,
-                        .beat = 2,
+                        .generation = 2,
                         .trace = span_of(trace)});
     play_answer_all_looks();
 }
@@ -478,7 +478,8 @@ TEST(story_74_a_trace_ends_with_its_time)
 TEST(story_74_a_mark_with_another_replication_id_is_the_same)
 {
     static const char other[] =
-        "1:" PLAY_FINGERPRINT ":name:" PLAY_BIRTH(2) "::run:" OTHER_MEMORY;
+        "1:" PLAY_FINGERPRINT
+        ":name:" PLAY_INCARNATION(2) "::run:" OTHER_MEMORY;
     play.rest_us = 5000000;
     play_reconnect(0);
     play_answer_look(0, LOOK_FRESH, "", PLAY_MARK(2));
@@ -498,7 +499,7 @@ TEST(story_74_others_have_a_heartbeat_to_follow)
 {
     const char *before =
         textf("1:" PLAY_FINGERPRINT ":%s:%s:0:" PLAY_RUN_ID "3:" OTHER_MEMORY,
-              play_name(3), PLAY_BIRTH(1));
+              play_name(3), PLAY_INCARNATION(1));
     play_advance(1500000);
     play_answer_look(4, LOOK_BARE, play_admission(4, true), "");
     ck_assert_ptr_nonnull(play_find(CALL_LOOK, 4));

@@ -236,7 +236,7 @@ TEST(a_change_is_logged_once)
 }
 
 /* A durable node that comes back is marked for a moment, and then readmitted:
- * a quarantine of 67 s that nobody has to wait for would only alarm. */
+ * a quarantine of 67 s that nobody has to wait for would only alert. */
 TEST(a_quarantine_that_ends_at_once_is_not_logged)
 {
     play_node_down(0);
@@ -315,7 +315,8 @@ TEST(what_a_node_votes_without_is_told_once)
 }
 
 #define FIRST_MARK                                                             \
-    "1:" PLAY_FINGERPRINT ":name:" PLAY_BIRTH(1) ":first:run:" PLAY_MEMORY
+    "1:" PLAY_FINGERPRINT ":name:" PLAY_INCARNATION(1) ":first:"               \
+                                                       "run:" PLAY_MEMORY
 
 /* Two servers start together: the other one marks the nodes, and admits them a
  * second later. That they wait for 66 s would be wrong. */

@@ -51,8 +51,8 @@ GROUP(whole, .set_up = begin);
 
 TEST(a_durable_node_votes_again_once_the_others_could_speak)
 {
-    voters.memory[0].beat = 7;
-    voters.memory[3].floor[0] = 7; /* what others have seen of it */
+    voters.memory[0].generation = 7;
+    voters.memory[3].high_water[0] = 7; /* what others have seen of it */
     voters_admit_from(1);
     restart(0);
     ck_assert_int_eq(voters_remaining_us(0), HEARTBEAT_US);
@@ -213,12 +213,12 @@ TEST_RANGE(story_29_a_life_without_durability_costs_a_quarantine, 0, 2)
 TEST_RANGE(stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back, 0,
            3)
 {
-    voters.memory[0].beat = 7;
+    voters.memory[0].generation = 7;
     if (_i != 2)
-        voters.memory[1 + _i].floor[0] = 8;
+        voters.memory[1 + _i].high_water[0] = 8;
     voters_admit_from(1);
     if (_i == 2)
-        members_on_beat(&voters.members, 0, 8); /* our own */
+        members_on_generation(&voters.members, 0, 8); /* our own */
     restart(0);
     voters_pass_without(MEMBER_READMIT, VOTERS_QUARANTINE_US - 1);
 }
@@ -226,15 +226,15 @@ TEST_RANGE(stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back, 0,
 /* Seen alive by somebody else while this server waits for it. */
 TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
 {
-    voters.memory[0].beat = 7;
-    voters.memory[2].floor[0] = 7;
+    voters.memory[0].generation = 7;
+    voters.memory[2].high_water[0] = 7;
     voters_admit_from(1);
     restart(0);
     voters_pass_without(MEMBER_READMIT, SAID_US - 1);
-    voters.memory[2].floor[0] = 8;
+    voters.memory[2].high_water[0] = 8;
     voters_pass(1);
     (void)voters_look_around();
-    voters.memory[0].beat = 8; /* by the next look */
+    voters.memory[0].generation = 8; /* by the next look */
     voters_pass(1);
     voters_found(0, LOOK_CREATED, "", VOTERS_OTHER_MARK);
     expect_quarantine();
@@ -249,7 +249,7 @@ TEST_RANGE(story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back,
     restart(0);
     voters_pass_without(MEMBER_READMIT, SAID_US - 1);
     strcpy(voters.memory[2].latest[0],
-           _i == 2 ? VOTERS_BIRTH(2) : VOTERS_BIRTH(3));
+           _i == 2 ? VOTERS_INCARNATION(2) : VOTERS_INCARNATION(3));
     voters_pass(1);
     (void)voters_look_around();
     if (_i == 2) { /* it is told of the mark that it has */

@@ -54,7 +54,7 @@ static const struct {
      "new "
      "configuration"},
     {LOOK_SUPERSEDED, "",
-     "7:" PLAY_FINGERPRINT ":name:" PLAY_BIRTH(2) "::run:" PLAY_MEMORY,
+     "7:" PLAY_FINGERPRINT ":name:" PLAY_INCARNATION(2) "::run:" PLAY_MEMORY,
      "superseded",
      "has never voted; its mark of epoch 7 does not count, and is replaced by "
      "the right epoch"},
@@ -145,8 +145,8 @@ TEST(story_45_a_machine_that_is_outdated_tells_so)
         .vote = VOTE_DONE,
         .look = {.word = LOOK_ADMITTED,
                  .admit = span_of(play_admission(1, false)),
-                 .beat = 2,
-                 .witnesses = play_heard(1, 0, 0, PLAY_BIRTH(2))}};
+                 .generation = 2,
+                 .witnesses = play_heard(1, 0, 0, PLAY_INCARNATION(2))}};
     play_reply(play_find(CALL_LOOK, 1), reply);
     expect(0, "quarantined",
            "waits: another machine still answers to this name");

@@ -14,9 +14,10 @@
 #define OF_FOUR "1:ffffffffffffff04"
 #define THIRD "1:eeeeeeeeeeeeee03"
 #define RIVAL "2:dddddddddddddd05"
-#define ADMIT(names, birth) names ":@:" VOTERS_BIRTH(birth) ":0:" VOTERS_LIFE
-#define MARK_OF(names, birth)                                                  \
-    names ":name:" VOTERS_BIRTH(birth) "::" VOTERS_LIFE
+#define ADMIT(names, incarnation)                                              \
+    names ":@:" VOTERS_INCARNATION(incarnation) ":0:" VOTERS_LIFE
+#define MARK_OF(names, incarnation)                                            \
+    names ":name:" VOTERS_INCARNATION(incarnation) "::" VOTERS_LIFE
 #define MARK_2 MARK_OF("2:" VOTERS_FINGERPRINT, 2)
 #define MARK_3 MARK_OF("2:" VOTERS_FINGERPRINT, 3)
 #define ADMIT_2 "2:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_LIFE
@@ -293,7 +294,7 @@ TEST_RANGE(story_65_the_last_promise_of_each_list_is_waited_for, 0, 4)
 TEST_RANGE(story_59_a_machine_that_was_replaced_tells_nothing, 0, 2)
 {
     strcpy(voters.memory[1].latest[0],
-           _i == 0 ? VOTERS_BIRTH(2) : VOTERS_BIRTH(1));
+           _i == 0 ? VOTERS_INCARNATION(2) : VOTERS_INCARNATION(1));
     take(0, 1, ADMIT(OF_THREE, 1));
     mark(2, 4);
     if (_i == 0) {
@@ -403,11 +404,11 @@ TEST_RANGE(story_65_new_nodes_of_a_later_epoch_wait_for_the_word, 0, 2)
 /* ---- the way back -------------------------------------------------------- */
 
 #define OWN_1 "1:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_LIFE
-#define BETWEEN(birth) ADMIT("2:ffffffffffffff05", birth)
+#define BETWEEN(incarnation) ADMIT("2:ffffffffffffff05", incarnation)
 
 /*
- * Nodes that were not taken meanwhile know earlier births of those that were,
- * or later ones. They tell nothing of the names between, which are dead.
+ * Nodes that were not taken meanwhile know earlier incarnations of those that
+ * were, or later ones. They tell nothing of the names between, which are dead.
  */
 TEST_RANGE(story_65_the_order_in_which_nodes_are_seen_is_no_matter, 0, 2)
 {
@@ -415,7 +416,7 @@ TEST_RANGE(story_65_the_order_in_which_nodes_are_seen_is_no_matter, 0, 2)
     given(3);
     for (int i = 3; i < VOTERS_NODES; i++) {
         for (int k = 0; k < 3; k++)
-            strcpy(voters.memory[i].latest[k], VOTERS_BIRTH(2));
+            strcpy(voters.memory[i].latest[k], VOTERS_INCARNATION(2));
         come(i, LOOK_BARE, OWN_1, "");
     }
     for (int i = 0; i < 3; i++) {
@@ -433,17 +434,19 @@ TEST_RANGE(story_65_the_order_in_which_nodes_are_seen_is_no_matter, 0, 2)
 
 /*
  * The server heard in epoch 1 when two nodes were born, which then voted under
- * the names of epoch 2. Its own names come back with epoch 3. Later births
- * outdate neither node; after earlier ones they are other machines.
+ * the names of epoch 2. Its own names come back with epoch 3. Later
+ * incarnations outdate neither node; after earlier ones they are other
+ * machines.
  */
-TEST_RANGE(story_65_births_of_the_epoch_before_outdate_no_other_names, 0, 2)
+TEST_RANGE(story_65_incarnations_of_the_epoch_before_outdate_no_other_names, 0,
+           2)
 {
     const char *between = _i == 0 ? ADMIT("2:ffffffffffffff03", 3)
                                   : ADMIT("2:ffffffffffffff03", 1);
     given(1);
     for (int i = 2; i < VOTERS_NODES; i++) {
         for (int k = 0; k < 2; k++)
-            strcpy(voters.memory[i].latest[k], VOTERS_BIRTH(2));
+            strcpy(voters.memory[i].latest[k], VOTERS_INCARNATION(2));
         come(i, LOOK_ADMITTED, OWN_1, "");
     }
     for (int i = 0; i < 2; i++) {
@@ -491,7 +494,7 @@ TEST_RANGE(story_65_back_before_a_new_name_votes, 0, 3)
         voters.memory[i].passed = i < 2 ? passed : NULL;
         voters_found(i, LOOK_CREATED, "",
                      "3:" VOTERS_FINGERPRINT
-                     ":name:" VOTERS_BIRTH(3) "::" VOTERS_LIFE);
+                     ":name:" VOTERS_INCARNATION(3) "::" VOTERS_LIFE);
     }
     look_again();
     for (int i = 0; i < 3; i++)
@@ -507,7 +510,8 @@ TEST(the_epoch_of_lists_that_were_passed_counts)
         voters.memory[i].taken = ADMIT(OF_FIVE, 1);
         voters.memory[i].passed = "2:dddddddddddddd03:";
         come(i, LOOK_MARKED, "",
-             "3:" VOTERS_FINGERPRINT ":name:" VOTERS_BIRTH(3) "::" VOTERS_LIFE);
+             "3:" VOTERS_FINGERPRINT
+             ":name:" VOTERS_INCARNATION(3) "::" VOTERS_LIFE);
     }
     ck_assert(rules_may_take_over(&voters.members));
     look_again();
@@ -608,7 +612,7 @@ TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 4)
     mark(3, 4);
     for (int i = 0; i < 60; i++) {
         voters_pass(HEARTBEAT_US);
-        voters.memory[2].beat++;
+        voters.memory[2].generation++;
         while (members_next(&voters.members, voters.now_us, &action)) {
             looks += action.node == 2 && action.kind == MEMBER_LOOK;
             if (action.node < 2)
@@ -645,12 +649,12 @@ static const struct {
     bool is_succeeded;
 } newer[] = {
     {"2:ffffffffffffff05:@:#:0:" VOTERS_LIFE, "", "", true},
-    {"", RIVAL ":name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE, ADMIT(OF_FIVE, 1),
-     true},
-    {"", RIVAL ":name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE, "", false},
+    {"", RIVAL ":name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE,
+     ADMIT(OF_FIVE, 1), true},
+    {"", RIVAL ":name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE, "", false},
     /* another installation's node */
-    {"2:ffffffffffffff05:other:" VOTERS_BIRTH(2) ":0:" VOTERS_LIFE, "", "",
-     false},
+    {"2:ffffffffffffff05:other:" VOTERS_INCARNATION(2) ":0:" VOTERS_LIFE, "",
+     "", false},
 };
 
 /* It would bring names back to life that were counted as dead. */

@@ -123,7 +123,7 @@ TEST(other_values_are_not_tokens)
     ck_assert(!token_is_ours((struct span){SEVEN, 58}));
 }
 
-/* ---- fencing numbers ---------------------------------------------------- */
+/* ---- fencing tokens ---------------------------------------------------- */
 
 TEST(slots_are_those_of_redis_cluster)
 {

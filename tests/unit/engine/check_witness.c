@@ -1,5 +1,5 @@
 /*
- * What nodes tell of each other: floors, whose word counts, and when.
+ * What nodes tell of each other: high-water marks, whose word counts, and when.
  */
 #include <stdio.h>
 
@@ -10,8 +10,10 @@
 enum { NODES = 5, NOW_US = 1000 };
 
 /* A greater digit is later. */
-#define BIRTH(digit) "000000000000000" #digit "0123456789"
+#define INCARNATION(digit) "000000000000000" #digit "0123456789"
 #define NUMBER(digit) "0000000000000000000000000" #digit
+#define OF_NODE(generation, incarnation)                                       \
+    "%s=" generation " m%s=" incarnation " "
 
 static const char *const names[NODES_MAX] = {"a", "b", "c", "d", "e",
                                              "f", "g", "h", "i"};
@@ -24,9 +26,9 @@ static void begin(void)
     word = LOOK_ADMITTED;
 }
 
-static struct span birth(char digit)
+static struct span incarnation(char digit)
 {
-    static char text[] = BIRTH(0);
+    static char text[] = INCARNATION(0);
     text[15] = digit;
     return span_of(text);
 }
@@ -35,9 +37,9 @@ static struct span birth(char digit)
 static size_t put(char *to, const char *digits)
 {
     size_t len = strspn(digits, "0123456789");
-    memset(to, '0', CALL_BIRTH_LEN);
-    memcpy(to + CALL_BIRTH_LEN - len, digits, len);
-    return CALL_BIRTH_LEN;
+    memset(to, '0', INCARNATION_LEN);
+    memcpy(to + INCARNATION_LEN - len, digits, len);
+    return INCARNATION_LEN;
 }
 
 static void hear(int node, struct span text, int64_t sent_us)
@@ -46,8 +48,8 @@ static void hear(int node, struct span text, int64_t sent_us)
     witness_on_told(&witness, node, &look, sent_us, NOW_US);
 }
 
-/* What the node has heard of others, as "a=1 mb=2"; 2' is a birth. Told by a
- * look that left at this moment. */
+/* What the node has heard of others, as "a=1 mb=2"; 2' is an incarnation. Told
+ * by a look that left at this moment. */
 static void tell(int node, const char *text, int64_t sent_us)
 {
     char heard[CALL_WITNESSES_MAX + 1] = "";
@@ -60,47 +62,47 @@ static void tell(int node, const char *text, int64_t sent_us)
             strcat(padded, text);
             const char *at = strstr(padded, key + (j == 0));
             if (at != NULL && at[5 - (j == 0)] == '\'')
-                len += span_copy(heard + len, birth(at[4 - (j == 0)]));
+                len += span_copy(heard + len, incarnation(at[4 - (j == 0)]));
             else
                 len += put(heard + len, at != NULL ? strchr(at, '=') + 1 : "");
         }
     hear(node, (struct span){heard, len}, sent_us);
 }
 
-static void expect_floors(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e)
+static void expect_high_waters(int64_t a, int64_t b, int64_t c, int64_t d,
+                               int64_t e)
 {
-    const int64_t floors[NODES] = {a, b, c, d, e};
+    const int64_t high_waters[NODES] = {a, b, c, d, e};
     for (int i = 0; i < NODES; i++)
-        ck_assert_int_eq(witness.node[i].floor, floors[i]);
+        ck_assert_int_eq(witness.node[i].high_water, high_waters[i]);
 }
 
 SUITE(witness, .set_up = begin);
 
-/* ---- floors -------------------------------------------------------------- */
+/* ---- high-water marks -----------------------------------------------------
+ */
 
-TEST(a_beat_raises_the_floor_and_never_lowers_it)
+TEST(a_generation_raises_the_high_water_and_never_lowers_it)
 {
-    expect_floors(0, 0, 0, 0, 0);
-    witness_on_beat(&witness, 2, 7);
-    witness_on_beat(&witness, 2, 6);
-    witness_on_beat(&witness, 3, 0);
-    witness_on_beat(&witness, 4, -1);
-    expect_floors(0, 0, 7, 0, 0);
+    expect_high_waters(0, 0, 0, 0, 0);
+    witness_on_generation(&witness, 2, 7);
+    witness_on_generation(&witness, 2, 6);
+    witness_on_generation(&witness, 3, 0);
+    witness_on_generation(&witness, 4, -1);
+    expect_high_waters(0, 0, 7, 0, 0);
 }
 
 TEST(what_is_known_of_the_others_is_written_for_a_node)
 {
     char text[CALL_WITNESSES_MAX + 1];
-    witness_on_beat(&witness, 0, 5);
-    witness_on_beat(&witness, 2, 70);
-    witness_on_birth(&witness, 3, BIRTH(3), NOW_US);
-    witness_on_birth(&witness, 2, BIRTH(4), NOW_US);
+    witness_on_generation(&witness, 0, 5);
+    witness_on_generation(&witness, 2, 70);
+    witness_on_incarnation(&witness, 3, INCARNATION(3), NOW_US);
+    witness_on_incarnation(&witness, 2, INCARNATION(4), NOW_US);
     struct span span = witness_text(&witness, 2, text, sizeof text);
     const char *expected = textf(
-        "%s=" NUMBER(5) " m%s=" NUMBER(0) " %s=" NUMBER(0) " m%s=" NUMBER(
-            0) " %s=" NUMBER(0) " m%s=" BIRTH(3) " %s=" NUMBER(0) " m%"
-                                                                  "s=" NUMBER(
-                                                                      0) " ",
+        OF_NODE(NUMBER(5), NUMBER(0)) OF_NODE(NUMBER(0), NUMBER(0))
+            OF_NODE(NUMBER(0), INCARNATION(3)) OF_NODE(NUMBER(0), NUMBER(0)),
         witness.node[0].name, witness.node[0].name, witness.node[1].name,
         witness.node[1].name, witness.node[3].name, witness.node[3].name,
         witness.node[4].name, witness.node[4].name);
@@ -114,8 +116,8 @@ TEST(the_longest_text_fits)
     char text[CALL_WITNESSES_MAX + 1];
     witness_init(&witness, names, NODES_MAX);
     for (int i = 0; i < NODES_MAX; i++) {
-        witness_on_beat(&witness, i, INT64_MAX);
-        witness_on_birth(&witness, i, BIRTH(9), NOW_US);
+        witness_on_generation(&witness, i, INT64_MAX);
+        witness_on_incarnation(&witness, i, INCARNATION(9), NOW_US);
     }
     struct span span = witness_text(&witness, 4, text, sizeof text);
     ck_assert_uint_le(span.len, CALL_WITNESSES_MAX);
@@ -131,48 +133,52 @@ TEST(a_single_node_has_nobody_to_tell_of_it)
     ck_assert_int_eq(witness.node[0].told_us, 10);
 }
 
-TEST(what_a_node_has_heard_raises_the_floors_and_tells_of_births)
+TEST(what_a_node_has_heard_raises_the_high_waters_and_tells_of_incarnations)
 {
     tell(2, "a=5 ma=5' b=6 mb=0 d=0 md=4' e=9", 10);
-    expect_floors(5, 6, 0, 0, 9);
+    expect_high_waters(5, 6, 0, 0, 9);
     tell(3, "a=4 ma=4' b=7 mb=6' c=1 e=9 me=7'", 20);
-    expect_floors(5, 7, 1, 0, 9);
-    const char *const latest[NODES] = {BIRTH(5), BIRTH(6), NUMBER(0), BIRTH(4),
-                                       BIRTH(7)};
+    expect_high_waters(5, 7, 1, 0, 9);
+    const char *const latest[NODES] = {INCARNATION(5), INCARNATION(6),
+                                       NUMBER(0), INCARNATION(4),
+                                       INCARNATION(7)};
     for (int i = 0; i < NODES; i++)
         ck_assert_str_eq(witness.node[i].latest, latest[i]);
 }
 
-TEST(when_a_floor_or_a_birth_became_known_is_kept)
+TEST(when_a_high_water_or_an_incarnation_became_known_is_kept)
 {
     tell(2, "a=5 ma=5'", 10);
-    witness_on_beat(&witness, 1, 5); /* by its own word */
+    witness_on_generation(&witness, 1, 5); /* by its own word */
     ck_assert_int_eq(witness.node[0].rose_us, NOW_US);
     ck_assert_int_eq(witness.node[0].born_us, NOW_US);
     ck_assert_int_eq(witness.node[1].rose_us, 0);
-    witness_on_birth(&witness, 0, BIRTH(5), 2 * NOW_US); /* is known */
+    witness_on_incarnation(&witness, 0, INCARNATION(5),
+                           2 * NOW_US); /* is known */
     ck_assert_int_eq(witness.node[0].born_us, NOW_US);
-    witness_on_birth(&witness, 0, BIRTH(6), 2 * NOW_US);
+    witness_on_incarnation(&witness, 0, INCARNATION(6), 2 * NOW_US);
     ck_assert_int_eq(witness.node[0].born_us, 2 * NOW_US);
 }
 
-/* ---- births -------------------------------------------------------------- */
+/* ---- incarnations
+ * -------------------------------------------------------------- */
 
-TEST(a_later_birth_is_the_latest_and_an_earlier_one_is_not)
+TEST(a_later_incarnation_is_the_latest_and_an_earlier_one_is_not)
 {
     ck_assert(!witness_knows_later(&witness, 0, ""));
-    witness_on_birth(&witness, 0, BIRTH(5), NOW_US);
-    witness_on_birth(&witness, 0, BIRTH(4), NOW_US);
-    ck_assert_str_eq(witness.node[0].latest, BIRTH(5));
-    ck_assert(witness_knows_later(&witness, 0, BIRTH(4)));
-    ck_assert(!witness_knows_later(&witness, 0, BIRTH(5)));
-    ck_assert(!witness_knows_later(&witness, 0, BIRTH(6)));
+    witness_on_incarnation(&witness, 0, INCARNATION(5), NOW_US);
+    witness_on_incarnation(&witness, 0, INCARNATION(4), NOW_US);
+    ck_assert_str_eq(witness.node[0].latest, INCARNATION(5));
+    ck_assert(witness_knows_later(&witness, 0, INCARNATION(4)));
+    ck_assert(!witness_knows_later(&witness, 0, INCARNATION(5)));
+    ck_assert(!witness_knows_later(&witness, 0, INCARNATION(6)));
     /* by the last digit of the chance: no two are equal */
     ck_assert(!witness_knows_later(&witness, 0, "00000000000000050123456789"));
     ck_assert(witness_knows_later(&witness, 0, "00000000000000050123456788"));
 }
 
-/* Texts of nodes 1 and 2 in turn; who carries the latest birth of a then. */
+/* Texts of nodes 1 and 2 in turn; who carries the latest incarnation of a then.
+ */
 static const struct {
     const char *of_1, *of_2;
     unsigned carriers;
@@ -185,7 +191,7 @@ static const struct {
     {"a=0 ma=0", "a=0 ma=0", 1u << 1 | 1u << 2}, /* none */
 };
 
-TEST_EACH(who_tells_the_latest_birth_carries_it, carried)
+TEST_EACH(who_tells_the_latest_incarnation_carries_it, carried)
 {
     tell(1, carried[_i].of_1, 10);
     tell(2, carried[_i].of_2, 10);
@@ -200,7 +206,7 @@ TEST_EACH(who_tells_the_latest_birth_carries_it, carried)
     ck_assert_uint_eq(witness.node[0].carriers, carried[_i].carriers);
     ck_assert_uint_eq(witness.node[0].joins,
                       joins + (carried[_i].carriers >> 1 & 1u));
-    witness_on_birth(&witness, 0, BIRTH(9), NOW_US);
+    witness_on_incarnation(&witness, 0, INCARNATION(9), NOW_US);
     ck_assert_uint_eq(witness.node[0].carriers, 0);
     tell(1, "ma=9'", 30);
     ck_assert_uint_eq(witness.node[0].joins,
@@ -212,8 +218,8 @@ TEST(who_is_not_admitted_carries_nothing)
 {
     word = LOOK_MARKED;
     tell(1, "a=4 ma=5'", 10);
-    expect_floors(4, 0, 0, 0, 0);
-    ck_assert_str_eq(witness.node[0].latest, BIRTH(5));
+    expect_high_waters(4, 0, 0, 0, 0);
+    ck_assert_str_eq(witness.node[0].latest, INCARNATION(5));
     ck_assert_uint_eq(witness.node[0].carriers, 0);
     word = LOOK_ADMITTED;
     tell(1, "a=4 ma=5'", 20);
@@ -238,27 +244,27 @@ TEST_EACH(a_text_that_is_damaged_is_ignored_as_a_whole, damages)
     size_t len = (size_t)damages[_i].len;
     memset(text, '9', sizeof text);
     for (int i = 0; i < 4; i++)
-        memset(text + i * 2 * CALL_BIRTH_LEN, '0', CALL_BIRTH_LEN - 1);
+        memset(text + i * 2 * INCARNATION_LEN, '0', INCARNATION_LEN - 1);
     hear(2, (struct span){text, 208}, 9);
-    expect_floors(9, 9, 0, 9, 9);
+    expect_high_waters(9, 9, 0, 9, 9);
     witness_init(&witness, names, NODES);
     text[len > 0 ? len - 1 : 0] = damages[_i].last;
     hear(2, (struct span){text, len}, 10);
-    expect_floors(0, 0, 0, 0, 0);
+    expect_high_waters(0, 0, 0, 0, 0);
     for (int i = 0; i < NODES; i++)
         ck_assert_uint_eq(witness.node[i].carriers, 0);
     /* it is there all the same */
     ck_assert_int_eq(witness.node[2].told_us, 10);
 }
 
-/* No memory has a beat as high: the node would never vote again. */
-TEST(a_number_that_lua_cannot_tell_raises_no_floor)
+/* No memory has a generation as high: the node would never vote again. */
+TEST(a_number_that_lua_cannot_tell_raises_no_high_water)
 {
     tell(2, "a=9007199254740992 b=9007199254740993 d=7", 10);
-    expect_floors(INT64_C(1) << 53, 0, 0, 7, 0);
+    expect_high_waters(INT64_C(1) << 53, 0, 0, 7, 0);
     tell(2, "a=9007199254740992 b=9223372036854775807 d=8", 10);
     tell(2, "a=0 b=99999999999999999999999999 d=8", 10);
-    expect_floors(INT64_C(1) << 53, 0, 0, 8, 0);
+    expect_high_waters(INT64_C(1) << 53, 0, 0, 8, 0);
 }
 
 /* ---- since when ---------------------------------------------------------- */

@@ -83,18 +83,19 @@ void voters_expect_nothing(void)
 
 /* ---- looks --------------------------------------------------------------- */
 
-/* With the node's name and birth where @ and # stand. */
+/* With the node's name and incarnation where @ and # stand. */
 static struct span complete(int node, const char *admit,
                             char text[2 * CALL_STATE_MAX])
 {
-    const char *birth = voters.members.node[node].birth;
+    const char *incarnation = voters.members.node[node].incarnation;
     size_t len = 0;
     for (; *admit != '\0'; admit++) {
         struct span part = {admit, 1};
         if (*admit == '@')
             part = span_of(voters.members.witness.node[node].name);
         else if (*admit == '#')
-            part = span_of(birth[0] != '\0' ? birth : VOTERS_BIRTH(1));
+            part = span_of(incarnation[0] != '\0' ? incarnation
+                                                  : VOTERS_INCARNATION(1));
         len += span_copy(text + len, part);
     }
     return (struct span){text, len};
@@ -120,7 +121,7 @@ static struct span print_heard(int node, char *text, size_t size)
         const char *latest = memory->latest[i];
         if (i != node)
             len += (size_t)snprintf(text + len, size - len, "%026lld%s",
-                                    (long long)memory->floor[i],
+                                    (long long)memory->high_water[i],
                                     latest[0] != '\0' ? latest : VOTERS_NONE);
     }
     return (struct span){text, len};
@@ -156,7 +157,7 @@ void voters_found(int node, enum call_look_word word, const char *admit,
                       : voters.max_ttl_ms != 0 ? voters.max_ttl_ms
                                                : VOTERS_TTL_MS,
         .is_durable = voters.is_durable,
-        .beat = memory->beat,
+        .generation = memory->generation,
         .rest_us = memory->rest_us,
         .number = memory->number,
         .witnesses = print_heard(node, heard, sizeof heard),

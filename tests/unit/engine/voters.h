@@ -14,25 +14,27 @@ enum {
     VOTERS_QUARANTINE_US = 60600000 + 5000000 + 1000000,
 };
 
-/* In an admission @ stands for the hash of the node's own name, # for the birth
- * of the mark that it had. */
+/* In an admission @ stands for the hash of the node's own name, # for the
+ * incarnation of the mark that it had. */
 #define VOTERS_RUN "0123456789012345678901234567890123456789"
 #define VOTERS_OTHER_RUN "ffffffffffffffffffffffffffffffffffffffff"
 #define VOTERS_MEMORY "abcdabcdabcdabcdabcdabcdabcdabcdabcdabcd"
 #define VOTERS_FINGERPRINT "00112233445566ff"
-#define VOTERS_ADMIT_OF(birth)                                                 \
-    "1:" VOTERS_FINGERPRINT ":@:" birth ":0:" VOTERS_RUN ":" VOTERS_MEMORY
+#define VOTERS_ADMIT_OF(incarnation)                                           \
+    "1:" VOTERS_FINGERPRINT ":@:" incarnation ":0:" VOTERS_RUN ":" VOTERS_MEMORY
 #define VOTERS_ADMIT VOTERS_ADMIT_OF("#")
 #define VOTERS_OLD_ADMIT                                                       \
     "1:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_OTHER_RUN ":" VOTERS_MEMORY
 #define VOTERS_LIFE VOTERS_RUN ":" VOTERS_MEMORY
 
-/* A greater digit is a later birth; that of an admission without a mark is 1.
+/* A greater digit is a later incarnation; that of an admission without a mark
+ * is 1.
  */
-#define VOTERS_BIRTH(digit) "000000000000000" #digit "0123456789"
+#define VOTERS_INCARNATION(digit) "000000000000000" #digit "0123456789"
 #define VOTERS_NONE "00000000000000000000000000"
 #define VOTERS_MARK_OF(digit)                                                  \
-    "1:" VOTERS_FINGERPRINT ":name:" VOTERS_BIRTH(digit) "::" VOTERS_LIFE
+    "1:" VOTERS_FINGERPRINT ":name:" VOTERS_INCARNATION(digit) ":"             \
+                                                               ":" VOTERS_LIFE
 #define VOTERS_MARK VOTERS_MARK_OF(2)
 #define VOTERS_OTHER_MARK VOTERS_MARK_OF(3)
 
@@ -41,10 +43,11 @@ enum {
 
 /* What a look at a node tells besides. */
 struct voters_memory {
-    int64_t beat, rest_us, number;
-    int64_t floor[VOTERS_NODES]; /* what it has heard of the others … */
-    char latest[VOTERS_NODES][CALL_BIRTH_LEN + 1]; /* … and of their births */
-    bool is_deaf; /* stores no birth that a server tells it */
+    int64_t generation, rest_us, number;
+    int64_t high_water[VOTERS_NODES]; /* what it has heard of the others … */
+    char latest[VOTERS_NODES]
+               [INCARNATION_LEN + 1]; /* … and of their incarnations */
+    bool is_deaf; /* stores no incarnation that a server tells it */
     bool has_never_voted;
     const char *taken, *passed; /* since it is marked; NULL: nothing */
 };

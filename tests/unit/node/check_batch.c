@@ -25,11 +25,11 @@ static const struct call any = {
     .mark = {"1:run:m:0:n", 11},
     .dead = {"1:d:", 4},
     .witnesses = {"ab=1 mab=2", 10},
-    .latest = {"17000000000000031234567890", CALL_BIRTH_LEN},
+    .latest = {"17000000000000031234567890", INCARNATION_LEN},
     .trace = {"ab:0:7", 6},
     .max_ttl_ms = 60000,
     .readers_max = 1000,
-    .floor = 77,
+    .high_water = 77,
     .median_us = 1700000000000000,
     .is_durable = true,
     .is_renewing = true,
@@ -181,13 +181,13 @@ static struct call longest_call(enum call_kind kind, int names)
     call.token = (struct span){bytes, TOKEN_MAX};
     call.admit = call.found = call.mark = call.dead =
         (struct span){bytes, CALL_STATE_MAX};
-    call.latest = (struct span){bytes, CALL_BIRTH_LEN};
+    call.latest = (struct span){bytes, INCARNATION_LEN};
     call.nonce = (struct span){bytes, CALL_NONCE_MAX};
     call.trace = (struct span){bytes, CALL_TRACE_MAX};
     call.witnesses = (struct span){bytes, CALL_WITNESSES_MAX};
     call.ttl_ms = call.number = call.node_deadline_us = call.seen =
         call.tombstone_ms = INT64_MAX;
-    call.floor = call.median_us = call.max_ttl_ms = INT64_MAX;
+    call.high_water = call.median_us = call.max_ttl_ms = INT64_MAX;
     call.readers_max = READERS_MAX;
     for (int i = 0; i < NAMES_MAX; i++)
         call.slots[i] = UINT16_MAX;

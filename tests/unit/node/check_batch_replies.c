@@ -17,7 +17,7 @@
 #define NUMBER(number) FIELD(INTEGER, number, "")
 
 #define TIME NUMBER(1700000000123456)
-#define BEAT NUMBER(41)
+#define GENERATION NUMBER(41)
 
 SUITE(batch_replies);
 
@@ -26,7 +26,7 @@ TEST(each_call_has_its_part_of_the_reply)
     static const struct script_field fields[] = {
         ARRAY(6),
         TIME,
-        BEAT,
+        GENERATION,
         STRING("G..F."),
         ARRAY(3),
         STRING("HELD"),
@@ -42,11 +42,11 @@ TEST(each_call_has_its_part_of_the_reply)
     struct call_reply reply = batch_next(&reader, CALL_ACQUIRE);
     ck_assert_int_eq(reply.vote, VOTE_GRANTED);
     ck_assert_int_eq(reply.node_now_us, 1700000000123456);
-    ck_assert_int_eq(reply.beat, 41);
+    ck_assert_int_eq(reply.generation, 41);
     reply = batch_next(&reader, CALL_RELEASE);
     ck_assert_int_eq(reply.vote, VOTE_HELD);
     ck_assert_int_eq(reply.node_now_us, 1700000000123456);
-    ck_assert_int_eq(reply.beat, 41);
+    ck_assert_int_eq(reply.generation, 41);
     ck_assert_int_eq(reply.pttl_ms, 7);
     ck_assert_uint_eq(reply.value.len, 1);
     reply = batch_next(&reader, CALL_EXTEND);
@@ -60,13 +60,13 @@ TEST(each_call_has_its_part_of_the_reply)
 /* Of all calls or of one. */
 TEST(letters_or_details_may_be_all_that_there_is)
 {
-    static const struct script_field letters[] = {ARRAY(3), TIME, BEAT,
+    static const struct script_field letters[] = {ARRAY(3), TIME, GENERATION,
                                                   STRING("DQF")};
     static const struct script_field details[] = {
-        ARRAY(5),  TIME,
-        BEAT,      STRING(".."),
-        ARRAY(2),  STRING("DELETED"),
-        NUMBER(3), FIELD(ERROR, 0, "OOM no memory")};
+        ARRAY(5),   TIME,
+        GENERATION, STRING(".."),
+        ARRAY(2),   STRING("DELETED"),
+        NUMBER(3),  FIELD(ERROR, 0, "OOM no memory")};
     struct batch_reader reader;
     batch_read(&reader, letters, 4, 3);
     ck_assert_int_eq(batch_next(&reader, CALL_RELEASE).vote, VOTE_DELETED);
@@ -81,7 +81,7 @@ TEST(letters_or_details_may_be_all_that_there_is)
 /* The others keep theirs. */
 TEST(a_letter_that_its_kind_never_has_is_garbage)
 {
-    static const struct script_field fields[] = {ARRAY(3), TIME, BEAT,
+    static const struct script_field fields[] = {ARRAY(3), TIME, GENERATION,
                                                  STRING("FGF")};
     struct batch_reader reader;
     batch_read(&reader, fields, 4, 3);
@@ -93,7 +93,7 @@ TEST(a_letter_that_its_kind_never_has_is_garbage)
 /* A dot stands for more than a letter. */
 TEST(a_letter_in_place_of_a_detail_is_garbage)
 {
-    static const struct script_field fields[] = {ARRAY(4), TIME, BEAT,
+    static const struct script_field fields[] = {ARRAY(4), TIME, GENERATION,
                                                  STRING("F."), STRING("F")};
     struct batch_reader reader;
     batch_read(&reader, fields, 5, 2);
@@ -118,38 +118,38 @@ static const struct {
     int count;
 } shapes[] = {
     /* too few letters, too many, none */
-    {{ARRAY(3), TIME, BEAT, STRING("F")}, 4},
-    {{ARRAY(3), TIME, BEAT, STRING("FFF")}, 4},
-    {{ARRAY(3), TIME, BEAT, STRING("")}, 4},
-    {{ARRAY(3), TIME, BEAT, NUMBER(2)}, 4},
-    {{ARRAY(3), TIME, BEAT, FIELD(NIL, 0, "FF")}, 4},
-    {{ARRAY(3), TIME, BEAT, FIELD(ERROR, 0, "FF")}, 4},
-    {{ARRAY(3), TIME, BEAT, ARRAY(2)}, 4},
-    {{ARRAY(2), TIME, BEAT}, 3},
+    {{ARRAY(3), TIME, GENERATION, STRING("F")}, 4},
+    {{ARRAY(3), TIME, GENERATION, STRING("FFF")}, 4},
+    {{ARRAY(3), TIME, GENERATION, STRING("")}, 4},
+    {{ARRAY(3), TIME, GENERATION, NUMBER(2)}, 4},
+    {{ARRAY(3), TIME, GENERATION, FIELD(NIL, 0, "FF")}, 4},
+    {{ARRAY(3), TIME, GENERATION, FIELD(ERROR, 0, "FF")}, 4},
+    {{ARRAY(3), TIME, GENERATION, ARRAY(2)}, 4},
+    {{ARRAY(2), TIME, GENERATION}, 3},
     /* a detail without a dot, a dot without a detail */
-    {{ARRAY(4), TIME, BEAT, STRING("FF"), STRING("F")}, 5},
-    {{ARRAY(5), TIME, BEAT, STRING("F."), STRING("F"), STRING("F")}, 6},
-    {{ARRAY(3), TIME, BEAT, STRING("F.")}, 4},
-    {{ARRAY(4), TIME, BEAT, STRING(".."), STRING("F")}, 5},
+    {{ARRAY(4), TIME, GENERATION, STRING("FF"), STRING("F")}, 5},
+    {{ARRAY(5), TIME, GENERATION, STRING("F."), STRING("F"), STRING("F")}, 6},
+    {{ARRAY(3), TIME, GENERATION, STRING("F.")}, 4},
+    {{ARRAY(4), TIME, GENERATION, STRING(".."), STRING("F")}, 5},
     /* a dot too many */
-    {{ARRAY(4), TIME, BEAT, STRING("FF."), STRING("F")}, 5},
-    /* no time, no beat */
-    {{ARRAY(3), NUMBER(0), BEAT, STRING("FF")}, 4},
-    {{ARRAY(3), NUMBER(INT64_C(1) << 53), BEAT, STRING("FF")}, 4},
-    {{ARRAY(3), STRING("1700000000123456"), BEAT, STRING("FF")}, 4},
+    {{ARRAY(4), TIME, GENERATION, STRING("FF."), STRING("F")}, 5},
+    /* no time, no generation */
+    {{ARRAY(3), NUMBER(0), GENERATION, STRING("FF")}, 4},
+    {{ARRAY(3), NUMBER(INT64_C(1) << 53), GENERATION, STRING("FF")}, 4},
+    {{ARRAY(3), STRING("1700000000123456"), GENERATION, STRING("FF")}, 4},
     {{ARRAY(3), TIME, STRING("0"), STRING("FF")}, 4},
     {{ARRAY(3), TIME, NUMBER(-1), STRING("FF")}, 4},
     {{ARRAY(3), TIME, NUMBER((INT64_C(1) << 53) + 1), STRING("FF")}, 4},
     {{ARRAY(2), TIME, STRING("FF")}, 3},
     {{ARRAY(1), TIME}, 2},
     /* of an older script */
-    {{ARRAY(4), TIME, BEAT, STRING("FREE"), STRING("FREE")}, 5},
+    {{ARRAY(4), TIME, GENERATION, STRING("FREE"), STRING("FREE")}, 5},
     /* no reply of a script */
     {{ARRAY(0)}, 1},
     {{STRING("FF")}, 1},
     {{FIELD(NIL, 0, "")}, 1},
-    {{NUMBER(3), TIME, BEAT, STRING("FF")}, 4},
-    {{ARRAY(3), TIME, BEAT}, 1}, /* what is cut off is not read */
+    {{NUMBER(3), TIME, GENERATION, STRING("FF")}, 4},
+    {{ARRAY(3), TIME, GENERATION}, 1}, /* what is cut off is not read */
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes };

@@ -9,7 +9,7 @@
 #include "faked.h"
 
 #define TIME ":1700000000123456\r\n"
-#define NOW TIME ":0\r\n" /* and the beat */
+#define NOW TIME ":0\r\n" /* and the generation */
 #define FREE "$1\r\nF\r\n"
 #define FREE_REPLY "*3\r\n" NOW FREE
 #define DETAIL "$1\r\n.\r\n"

@@ -1,6 +1,6 @@
 /*
- * Memory that was replaced by REPLICAOF, on two real Redis servers. Floors,
- * beats and witnesses: transcripts/floors.txt.
+ * Memory that was replaced by REPLICAOF, on two real Redis servers. High-water
+ * marks, generations and witnesses: transcripts/high_waters.txt.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void teardown_two(void)
 
 SUITE(memory, .timeout_s = 60, .set_up = setup_two, .tear_down = teardown_two);
 
-/* It now has the other node's state, with its admission and its beat. */
+/* It now has the other node's state, with its admission and its generation. */
 TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
 {
     static const char theirs[] = "1:fingerprint:fedcba9876543210:"
@@ -89,7 +89,8 @@ TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
                                  ":0:other:m";
     live_admit();
     real_integer(&other,
-                 "HSET " STATE " admit %s durable 1 beat 1000 until 0 top 0",
+                 "HSET " STATE
+                 " admit %s durable 1 generation 1000 until 0 max_token 0",
                  theirs);
     follow(&live.real, listen_on_tcp(&other));
     detach(&live.real);

@@ -194,7 +194,7 @@ TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
     ck_assert(span_is(reply.look.passed, "2:passed:"));
     ck_assert_int_eq(reply.look.max_ttl_ms, 60000);
     ck_assert_int_eq(reply.look.is_durable, _i % 3 == 1);
-    ck_assert_int_eq(reply.look.beat, 5);
+    ck_assert_int_eq(reply.look.generation, 5);
     ck_assert_int_eq(reply.look.rest_us, 6);
     ck_assert_int_eq(reply.look.number, NOW - 7);
     ck_assert_int_eq(reply.look.is_full, _i % 2);

@@ -11,8 +11,10 @@
 #include "heard.h"
 
 #define BULK(len, text) "$" #len "\r\n" text "\r\n"
-#define BEAT "*3\r\n" BULK(7, "message") BULK(20, HEARD_CHANNEL) BULK(0, "")
-#define ON_BEAT "*3\r\n" BULK(9, "subscribe") BULK(20, HEARD_CHANNEL) ":1\r\n"
+#define GENERATION                                                             \
+    "*3\r\n" BULK(7, "message") BULK(20, HEARD_CHANNEL) BULK(0, "")
+#define ON_GENERATION                                                          \
+    "*3\r\n" BULK(9, "subscribe") BULK(20, HEARD_CHANNEL) ":1\r\n"
 #define ON "*3\r\n" BULK(9, "subscribe") BULK(21, HEARD_CHANNEL "r") ":2\r\n"
 #define OFF                                                                    \
     "*3\r\n" BULK(11, "unsubscribe") BULK(21, HEARD_CHANNEL "r") ":1\r\n"
@@ -36,7 +38,7 @@ static void restart(int64_t silence_us)
 static void setup(void)
 {
     faked_setup();
-    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT);
+    fake_say(&faked.node, "SUBSCRIBE", ON_GENERATION);
     fake_say(&faked.node, "SUBSCRIBE " HEARD_CHANNEL "r", ON);
     fake_say(&faked.node, "UNSUBSCRIBE", OFF);
     start();
@@ -58,11 +60,11 @@ SUITE(subscription, .timeout_s = 30, .set_up = setup, .tear_down = teardown);
 
 TEST(comes_up_with_heartbeats_and_leaves_no_trace)
 {
-    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT BEAT);
+    fake_say(&faked.node, "SUBSCRIBE", ON_GENERATION GENERATION);
     turns_pass(faked.loop, 50000);
     ck_assert_int_eq(faked.node.accepted, 0);
     open_until_up();
-    turns_until_count(faked.loop, &heard.beats, 1);
+    turns_until_count(faked.loop, &heard.generations, 1);
     ck_assert_int_eq(heard.subscribed, 0);
     ck_assert_int_eq(heard.announced, 0);
     ck_assert_int_eq(heard.downs, 0);
@@ -108,9 +110,9 @@ TEST(an_announcement_to_a_pool_is_one_of_its_slot)
 TEST(announcements_in_single_bytes_are_put_together)
 {
     faked.node.is_sliced = true;
-    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT ON MESSAGE BEAT OFF);
+    fake_say(&faked.node, "SUBSCRIBE", ON_GENERATION ON MESSAGE GENERATION OFF);
     open_until_up();
-    turns_until_count(faked.loop, &heard.beats, 1);
+    turns_until_count(faked.loop, &heard.generations, 1);
     ck_assert_int_eq(heard.subscribed, 1);
     ck_assert_int_eq(heard.announced, 1);
     ck_assert_int_eq(heard.downs, 0);
@@ -145,10 +147,10 @@ TEST_EACH(garbage_ends_it_until_it_connects_again, garbage)
     heard_open();
     heard_until_down(1);
     ck_assert_int_eq(heard.ups, 1);
-    ck_assert_int_eq(heard.beats + heard.announced + heard.subscribed, 0);
-    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT BEAT);
+    ck_assert_int_eq(heard.generations + heard.announced + heard.subscribed, 0);
+    fake_say(&faked.node, "SUBSCRIBE", ON_GENERATION GENERATION);
     heard_until_up(heard.downs + 1);
-    turns_until_count(faked.loop, &heard.beats, 1);
+    turns_until_count(faked.loop, &heard.generations, 1);
 }
 
 TEST(too_long_a_name_is_garbage)
@@ -189,7 +191,7 @@ TEST(a_refusal_is_not_asked_about_again_soon)
     heard_until_down(1);
     turns_pass(faked.loop, 2 * (int64_t)LINE_BACKOFF_LAST_US);
     ck_assert_int_eq(faked.node.accepted, 1);
-    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT);
+    fake_say(&faked.node, "SUBSCRIBE", ON_GENERATION);
     heard_close();
     open_until_up(); /* at once */
     fake_close(&faked.node);
@@ -208,7 +210,7 @@ TEST(after_a_refusal_it_backs_off_as_ever)
     turns_pass(faked.loop, 100000);
     fake_start(&faked.node, faked.loop);
     faked.config.port = faked.node.port;
-    fake_say(&faked.node, "SUBSCRIBE", ON_BEAT);
+    fake_say(&faked.node, "SUBSCRIBE", ON_GENERATION);
     heard_until_up(2);
 }
 
@@ -228,10 +230,10 @@ TEST(heartbeats_are_no_silence)
     open_until_up();
     for (int i = 0; i < 6; i++) {
         turns_pass(faked.loop, BEATING_US / 4);
-        fake_send(&faked.node, BEAT);
+        fake_send(&faked.node, GENERATION);
     }
     ck_assert_int_eq(heard.downs, 0);
-    ck_assert_int_ge(heard.beats, 5);
+    ck_assert_int_ge(heard.generations, 5);
 }
 
 TEST(a_node_that_is_away_is_tried_again)
@@ -334,14 +336,14 @@ TEST_RANGE(an_event_may_close_and_open_it, 0, 2)
     heard.reopens = _i;
     heard.closes_when_announced = true;
     open_until_up();
-    fake_send(&faked.node, MESSAGE MESSAGE BEAT);
+    fake_send(&faked.node, MESSAGE MESSAGE GENERATION);
     turns_until_count(faked.loop, &heard.announced, 1);
     ck_assert_str_eq(heard.last, "r");
     if (heard.reopens)
         heard_until_up(2);
     turns_pass(faked.loop, 50000);
     ck_assert_int_eq(heard.announced, 1);
-    ck_assert_int_eq(heard.beats, 0);
+    ck_assert_int_eq(heard.generations, 0);
     ck_assert_int_eq(heard.downs, 0);
     ck_assert_int_eq(faked.node.accepted, 1 + _i);
 }

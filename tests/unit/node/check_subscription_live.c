@@ -56,11 +56,11 @@ static int64_t release(const char *resource)
 }
 
 /* Until what was announced before has come. */
-static void pass_a_beat(void)
+static void pass_a_generation(void)
 {
-    int beats = heard.beats;
+    int generations = heard.generations;
     live_listen(CALL_LISTEN_US);
-    turns_until_count(live.loop, &heard.beats, beats + 1);
+    turns_until_count(live.loop, &heard.generations, generations + 1);
 }
 
 SUITE(subscription_live, .timeout_s = 60, .set_up = setup,
@@ -68,7 +68,7 @@ SUITE(subscription_live, .timeout_s = 60, .set_up = setup,
 
 TEST(releases_are_announced_until_it_unsubscribes)
 {
-    pass_a_beat();
+    pass_a_generation();
     set_and_wait("a/b c");
     ck_assert_int_eq(release("a/b"), 0);
     ck_assert_int_eq(release("a/b c"), 1);
@@ -77,7 +77,7 @@ TEST(releases_are_announced_until_it_unsubscribes)
     heard_set("a/b c", false);
     catch_up();
     ck_assert_int_eq(release("a/b c"), 0);
-    pass_a_beat();
+    pass_a_generation();
     ck_assert_int_eq(heard.announced, 1);
     ck_assert_int_eq(heard.downs, 0);
 }
@@ -91,7 +91,7 @@ TEST(any_name_is_announced)
     static char name[RESOURCE_MAX + 1];
     memset(name, 'x', RESOURCE_MAX);
     (void)span_copy(name, span_of("\r\t*?[\\ \xff"));
-    pass_a_beat();
+    pass_a_generation();
     set_and_wait(name);
     ck_assert_int_eq(release(name), 1);
     turns_until_count(live.loop, &heard.announced, 1);
@@ -100,7 +100,7 @@ TEST(any_name_is_announced)
 
 TEST(a_killed_connection_comes_back)
 {
-    pass_a_beat();
+    pass_a_generation();
     set_and_wait("r");
     ck_assert_int_eq(real_integer(&live.real, "CLIENT KILL TYPE pubsub"), 1);
     heard_until_down(1);
@@ -124,7 +124,7 @@ static const struct {
 
 TEST_EACH(who_may_not_subscribe_is_down, denials)
 {
-    pass_a_beat();
+    pass_a_generation();
     real_text(&live.real, denials[_i].deny);
     heard_set("s", true);
     heard_until_down(1);
@@ -156,7 +156,7 @@ TEST(a_user_needs_few_rights)
     heard_open();
     heard_until_up(1);
     set_and_wait("r");
-    pass_a_beat();
+    pass_a_generation();
     ck_assert_int_eq(release("r"), 1);
     turns_until_count(live.loop, &heard.announced, 1);
     heard_set("r", false);
@@ -168,7 +168,7 @@ TEST(a_user_needs_few_rights)
 TEST(a_flood_is_read_in_pieces)
 {
     enum { FLOOD = 100000, LEAST_BYTES = sizeof HEARD_CHANNEL + 20 };
-    pass_a_beat();
+    pass_a_generation();
     set_and_wait("r");
     ck_assert_int_eq(
         real_integer(&live.real, "EVAL %s 0",
@@ -180,6 +180,6 @@ TEST(a_flood_is_read_in_pieces)
     ck_assert_int_gt(heard.most_in_a_turn, 0);
     ck_assert_int_le(heard.most_in_a_turn, WIRE_READ_MAX / LEAST_BYTES);
     ck_assert_int_eq(heard.downs, 0);
-    pass_a_beat();
+    pass_a_generation();
     ck_assert_int_eq(heard.announced, FLOOD);
 }

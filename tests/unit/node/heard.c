@@ -59,7 +59,7 @@ static void on_announced(struct engine *engine, int node, struct span resource,
     check_event(engine, node);
     close_in_event(heard.closes_when_announced);
     if (resource.len == 0) {
-        heard.beats++;
+        heard.generations++;
         return;
     }
     heard.announced++;

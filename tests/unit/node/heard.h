@@ -15,7 +15,7 @@ struct heard {
     struct loop *loop;
     struct subscription *subscription;
 
-    int ups, downs, subscribed, announced, beats;
+    int ups, downs, subscribed, announced, generations;
     int64_t number;              /* announced last */
     char last[RESOURCE_MAX + 1]; /* subscribed or announced */
     int turns;

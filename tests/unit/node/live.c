@@ -128,7 +128,7 @@ void live_learn_memory(void)
 }
 
 /* What follows the third colon. */
-static const char *birth_in(const char *mark)
+static const char *incarnation_in(const char *mark)
 {
     for (int colons = 0; colons < 3; mark++) {
         ck_assert_int_ne(*mark, '\0');
@@ -141,12 +141,12 @@ static const char *birth_in(const char *mark)
 static void make_admission(char admission[CALL_STATE_MAX + 1], const char *mark)
 {
     snprintf(admission, CALL_STATE_MAX + 1, LIVE_NAME "%.*s:0%s",
-             CALL_BIRTH_LEN, birth_in(mark), live.of_this_life);
+             INCARNATION_LEN, incarnation_in(mark), live.of_this_life);
 }
 
 bool live_is_mark_of(const char *mark, const char *nonce)
 {
-    int64_t born_us = span_number((struct span){birth_in(mark), 16}, 16);
+    int64_t born_us = span_number((struct span){incarnation_in(mark), 16}, 16);
     ck_assert_int_gt(born_us, live_node_now_us() - LIVE_WINDOW_US);
     ck_assert_int_le(born_us, live_node_now_us() + 1000000);
     return strcmp(mark, textf(LIVE_NAME "%lld%s%s", (long long)born_us, nonce,

@@ -70,8 +70,8 @@ bool live_is_mark_of(const char *mark, const char *nonce);
 
 /*
  * A call of this kind that is granted on a free lock; that looks, marks and is
- * durable; that admits what live.marked marks. No floor is known, and no
- * number.
+ * durable; that admits what live.marked marks. No high-water mark is known, and
+ * no number.
  */
 struct call live_call(enum call_kind kind, const char *resource,
                       const char *token);

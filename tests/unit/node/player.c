@@ -17,10 +17,10 @@
 
 #define NAME "1:fingerprint:0123456789abcdef:"
 #define NONCE "0011223344:"
-#define OLD_BIRTH "16000000000000001234567890"
+#define OLD_INCARNATION "16000000000000001234567890"
 #define OLD                                                                    \
-    NAME OLD_BIRTH ":3:old:"                                                   \
-                   "ffffffffffffffffffffffffffffffffffffffff"
+    NAME OLD_INCARNATION ":3:old:"                                             \
+                         "ffffffffffffffffffffffffffffffffffffffff"
 #define MEDIAN_US INT64_C(1700000000000001)
 
 enum {
@@ -108,7 +108,7 @@ static const char *mark_part(const char *mark, enum call_state_part part)
 
 static const char *admission_of(const char *mark, int64_t news)
 {
-    return textf(NAME "%s:%lld%s", mark_part(mark, CALL_STATE_BIRTH),
+    return textf(NAME "%s:%lld%s", mark_part(mark, CALL_STATE_INCARNATION),
                  (long long)news, play.life);
 }
 
@@ -132,8 +132,8 @@ static const char *base_value(const char *name)
         return NAME;
     if (strcmp(name, "old") == 0)
         return OLD;
-    if (strcmp(name, "old_birth") == 0)
-        return OLD_BIRTH;
+    if (strcmp(name, "old_incarnation") == 0)
+        return OLD_INCARNATION;
     if (strcmp(name, "life") == 0)
         return play.life;
     if (strcmp(name, "replid") == 0)
@@ -141,7 +141,7 @@ static const char *base_value(const char *name)
     if (strcmp(name, "marked") == 0)
         return play.marked;
     if (strcmp(name, "born") == 0)
-        return mark_part(play.marked, CALL_STATE_BIRTH);
+        return mark_part(play.marked, CALL_STATE_INCARNATION);
     if (strcmp(name, "trace") == 0)
         return play.trace;
     if (strcmp(name, "admission") == 0)
@@ -207,8 +207,8 @@ static const char *between(const char *text, const char **high)
 /* A mark that was made just now, in this memory. */
 static bool is_new_mark(const char *mark, const char *nonce)
 {
-    const char *birth = mark_part(mark, CALL_STATE_BIRTH);
-    int64_t born_us = span_number((struct span){birth, 16}, 16);
+    const char *incarnation = mark_part(mark, CALL_STATE_INCARNATION);
+    int64_t born_us = span_number((struct span){incarnation, 16}, 16);
     int64_t now_us = play.stage->now_us();
     return born_us > now_us - WINDOW_US && born_us <= now_us + 1000000 &&
            strcmp(mark, textf(NAME "%lld%s%s", (long long)born_us, nonce,
@@ -262,7 +262,7 @@ static const struct option {
     {"trace", SPAN, OF(call, trace)},
     {"key", SPAN, OF(call, key_hash)},
     {"max_ttl", INT64, OF(call, max_ttl_ms)},
-    {"floor", INT64, OF(call, floor)},
+    {"high_water", INT64, OF(call, high_water)},
     {"median", INT64, OF(call, median_us)},
     {"durable", BOOL, OF(call, is_durable)},
     {"objecting", BOOL, OF(call, is_objecting)},
@@ -287,7 +287,7 @@ static const struct option answers[] = {
     {"listeners", INT64, OF(call_reply, listeners)},
     {"holders", INT64, OF(call_reply, holders)},
     {"free", BOOL, OF(call_reply, was_free)},
-    {"beat", INT64, OF(call_reply, beat)},
+    {"generation", INT64, OF(call_reply, generation)},
     {"left", INT64, OF(call_reply, left)},
     {"cursor", INT64, OF(call_reply, cursor)},
     {"value", SPAN, OF(call_reply, value)},
@@ -300,7 +300,7 @@ static const struct option answers[] = {
     {"trace", SPAN, OF(call_reply, look.trace)},
     {"max_ttl", INT64, OF(call_reply, look.max_ttl_ms)},
     {"durable", BOOL, OF(call_reply, look.is_durable)},
-    {"its_beat", INT64, OF(call_reply, look.beat)},
+    {"its_generation", INT64, OF(call_reply, look.generation)},
     {"rest", INT64, OF(call_reply, look.rest_us)},
     {"number", INT64, OF(call_reply, look.number)},
     {"full", BOOL, OF(call_reply, look.is_full)},
@@ -862,7 +862,7 @@ static void do_locks(char **words)
     }
 }
 
-/* A durable node after a restart, with this beat. */
+/* A durable node after a restart, with this generation. */
 static void do_restart(char **words)
 {
     const struct stage *on = play.stage;
@@ -870,8 +870,8 @@ static void do_restart(char **words)
     on->write("admit", OLD);
     on->write("durable", "1");
     on->write("until", "0");
-    on->write("top", "0");
-    on->write("beat", need(words, 1));
+    on->write("max_token", "0");
+    on->write("generation", need(words, 1));
     on->write("max_ttl", "60000");
     char *created[] = {copy_of("look"), copy_of("->"), copy_of("CREATED"),
                        NULL};

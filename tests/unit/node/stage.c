@@ -274,7 +274,7 @@ static int sim_ask(const struct call *calls, int count,
         simnode_execute(&batch, &call, &sim.replies[i]);
     }
     for (int i = 0; i < count; i++) {
-        sim.replies[i].reply.beat = batch.beat;
+        sim.replies[i].reply.generation = batch.generation;
         replies[i] = sim.replies[i].reply;
     }
     return 1;
@@ -367,11 +367,11 @@ static struct simnumber *sim_number(const char *name)
         const char *name;
         struct simnumber *number;
     } numbers[] = {
-        {"top", &sim.memory.top},
-        {"bar", &sim.memory.bar},
+        {"max_token", &sim.memory.max_token},
+        {"min_token", &sim.memory.min_token},
         {"until", &sim.memory.until_us},
         {"max_ttl", &sim.memory.max_ttl_ms},
-        {"beat", &sim.memory.beat},
+        {"generation", &sim.memory.generation},
         {"evicted", &sim.memory.evicted},
         {"listened_until", &sim.memory.listened_until_us},
     };

@@ -1,6 +1,6 @@
 """What a lock of redlockd protects, in a store that writes on a condition: HTTP
 with ETag, If-Match and If-None-Match, as S3, Azure Blob Storage, CouchDB and
-WebDAV have it. Each object has the highest fencing number that it has seen."""
+WebDAV have it. Each object has the highest fencing token that it has seen."""
 import json
 import urllib.error
 import urllib.request

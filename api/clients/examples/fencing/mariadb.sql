@@ -1,5 +1,5 @@
 -- What a lock of redlockd protects, in MariaDB or MySQL. Each row remembers the
--- highest fencing number that it has seen, and accepts no lower one. Statements
+-- highest fencing token that it has seen, and accepts no lower one. Statements
 -- take parameters: run each through your library.
 -- name: schema
 CREATE TABLE orders (

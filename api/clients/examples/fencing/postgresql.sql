@@ -1,5 +1,5 @@
 -- What a lock of redlockd protects, in PostgreSQL. Each row remembers the highest
--- fencing number that it has seen, and accepts no lower one.
+-- fencing token that it has seen, and accepts no lower one.
 CREATE TABLE IF NOT EXISTS orders (
     id    bigint PRIMARY KEY,
     state text   NOT NULL,

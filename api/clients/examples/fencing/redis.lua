@@ -1,5 +1,5 @@
 -- What a lock of redlockd protects, in Redis: hashes with a state and the highest
--- fencing number that they have seen. Redis runs a script without interruption.
+-- fencing token that they have seen. Redis runs a script without interruption.
 --   EVAL SCRIPT 1 order:42 NUMBER [STATE]
 -- With a state it writes; without one it reads, and raises the number, too.
 -- Returns the state, or nil: a later holder has been there. Stop.

@@ -1,5 +1,5 @@
 -- What a lock of redlockd protects, in SQLite. Each row remembers the highest
--- fencing number that it has seen, and accepts no lower one. RETURNING needs
+-- fencing token that it has seen, and accepts no lower one. RETURNING needs
 -- SQLite 3.35. Statements take parameters: run each through your library.
 -- name: schema
 CREATE TABLE orders (

@@ -31,7 +31,7 @@ WAIT_S = 60
 
 class World(Stack):
     def __init__(self, folder: pathlib.Path) -> None:
-        # others are an alarm
+        # others are an alert
         super().__init__(folder, "--appendonly", "yes", "--appendfsync", "always")
         [self.prometheus_port] = free_ports(1)
         self.prometheus: subprocess.Popen[bytes] | None = None
@@ -89,7 +89,7 @@ class World(Stack):
         return [float(series["value"][1]) for series in result
                 if series["value"][1] != "NaN"]
 
-    def alarms(self) -> set[str]:
+    def alerts(self) -> set[str]:
         """Those that fire."""
         return {alert["labels"]["alertname"]
                 for alert in self.tell("alerts")["alerts"]

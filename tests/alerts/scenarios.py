@@ -1,7 +1,7 @@
-"""For each alarm series that must let it fire, and similar ones that must not.
+"""For each alert series that must let it fire, and similar ones that must not.
 
 A scenario is the series of two servers, in promtool's notation, a sample every
-15 s; at the last one of the shortest the alarm fires or does not. `+` counts by the step.
+15 s; at the last one of the shortest the alert fires or does not. `+` counts by the step.
 """
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def part(name: str, limit_name: str, value: int) -> Series:
         limit_name, "100x40", "100x40")
 
 
-# alarm: (fires, does not)
+# alert: (fires, does not)
 SCENARIOS: dict[str, tuple[Series, Series]] = {
     "RedlockdAllDown": (up("1x4 0x5", "1x4 0x5"), up("0x9", "1x9")),
     "RedlockdDown": (up("0x9", "1x9"), up("1x9 0x5", "1x15")),

@@ -1,5 +1,5 @@
 """Rules and dashboard in a real Prometheus, over servers with clients and with
-troubles: nothing fires without, the right alarms do with."""
+troubles: nothing fires without, the right alerts do with."""
 from __future__ import annotations
 
 import json
@@ -37,7 +37,7 @@ ELSEWHERE = {"redlockd_tls_certificate_expiry_timestamp_seconds",
              "redlockd_node_tls_certificate_expiry_timestamp_seconds",
              "redlockd_tls_client_crl_next_update_timestamp_seconds",
              "redlockd_file_refused"}
-# neither alarm nor panel: for tests, or for who looks for a cause
+# neither alert nor panel: for tests, or for who looks for a cause
 UNSHOWN = {"redlockd_http_requests_accepted_total",
            "redlockd_http_requests_answered_total", "redlockd_node_info",
            "redlockd_tls_handshakes_total",
@@ -51,9 +51,9 @@ class Live(unittest.TestCase):
             with clients(world):
                 self.calm(world)
                 with stopped(world.nodes[:1]):
-                    wait_until(lambda: "RedlockdNodeNotVoting" in world.alarms(),
+                    wait_until(lambda: "RedlockdNodeNotVoting" in world.alerts(),
                                "a paused node is reported", WAIT_S)
-                    self.assertNotIn("RedlockdNoQuorum", world.alarms())
+                    self.assertNotIn("RedlockdNoQuorum", world.alerts())
                 self.every_panel_has_data(world)
                 self.no_quorum(world)
                 self.a_server_dies(world)
@@ -72,18 +72,18 @@ class Live(unittest.TestCase):
         self.assertEqual(known - used - UNSHOWN, set())
 
     def calm(self, world: World) -> None:
-        """Clients at work, and no alarm for a while. A busy machine may stop a
+        """Clients at work, and no alert for a while. A busy machine may stop a
         node for the second after which this copy of the rules complains."""
         query = "sum(redlockd_operations_total{outcome='released'}) > 50"
         wait_until(lambda: world.query(query), "clients work", WAIT_S)
 
         def is_calm() -> bool:
             for _ in range(8):
-                if world.alarms():
+                if world.alerts():
                     return False
                 time.sleep(0.5)
             return True
-        wait_until(is_calm, "no alarm fires", WAIT_S)
+        wait_until(is_calm, "no alert fires", WAIT_S)
 
     def every_panel_has_data(self, world: World) -> None:
         for title, queries in panels().items():
@@ -95,20 +95,20 @@ class Live(unittest.TestCase):
         for node in world.nodes[:3]:
             node.kill()
         wait_until(lambda: {"RedlockdNoQuorum", "RedlockdNodeNotVoting",
-                            "RedlockdServerErrors"} <= world.alarms(),
+                            "RedlockdServerErrors"} <= world.alerts(),
                    "the quorum is lost", WAIT_S)
         rules = yaml.safe_load((PROMETHEUS / "rules.yml").read_text())
-        self.assertLessEqual(world.alarms(), {
+        self.assertLessEqual(world.alerts(), {
             rule["alert"] for group in rules["groups"]
             for rule in group["rules"]})
 
     def a_server_dies(self, world: World) -> None:
         world.servers[0].kill()
-        wait_until(lambda: "RedlockdDown" in world.alarms(), "one is down",
+        wait_until(lambda: "RedlockdDown" in world.alerts(), "one is down",
                    WAIT_S)
-        self.assertNotIn("RedlockdAllDown", world.alarms())
+        self.assertNotIn("RedlockdAllDown", world.alerts())
         world.servers[1].kill()
-        wait_until(lambda: "RedlockdAllDown" in world.alarms(), "all are down",
+        wait_until(lambda: "RedlockdAllDown" in world.alerts(), "all are down",
                    WAIT_S)
 
 

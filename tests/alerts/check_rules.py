@@ -1,4 +1,4 @@
-"""The alarms: each fires and does not, and says where the runbook is; the
+"""The alerts: each fires and does not, and says where the runbook is; the
 dashboard's form; all metrics are those of the binary."""
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def scenario(alert: str, fires: bool) -> dict[str, Any]:
 
 def firing(name: str, series: Series,
            expected: dict[int, list[str]]) -> dict[str, Any]:
-    """A test in promtool's format: which alarms fire after so many seconds."""
+    """A test in promtool's format: which alerts fire after so many seconds."""
     return {
         "name": name, "interval": "15s",
         "input_series": [{"series": key, "values": values}
@@ -60,8 +60,8 @@ def firing(name: str, series: Series,
             "expr": "count by (alertname) (ALERTS{alertstate='firing'})",
             "eval_time": f"{time_s}s",
             "exp_samples": [{"labels": f'{{alertname="{alert}"}}', "value": 1}
-                            for alert in alarms]}
-            for time_s, alarms in expected.items()]}
+                            for alert in alerts]}
+            for time_s, alerts in expected.items()]}
 
 
 def test_rules(*tests: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ def test_rules(*tests: dict[str, Any]) -> None:
 
 
 def table(page: pathlib.Path) -> dict[str, str]:
-    """alarm: severity, as the page's table has it"""
+    """alert: severity, as the page's table has it"""
     return dict(re.findall(r"^\| \[?(Redlockd\w+)\S* \| (\w+) \|",
                            page.read_text(), re.M))
 
@@ -106,9 +106,9 @@ class Rules(unittest.TestCase):
             for name, series in PLANNED.items()])
 
     def test_errors_end_the_alarm_soon(self) -> None:
-        alarm = ["RedlockdServerErrors"]
+        alert = ["RedlockdServerErrors"]
         test_rules(firing("outage", OUTAGE, {
-            180: [], 240: alarm, OUTAGE_S: alarm, OUTAGE_S + 75: [],
+            180: [], 240: alert, OUTAGE_S: alert, OUTAGE_S + 75: [],
             OUTAGE_S + 300: []}))
 
     def test_links_lead_where_the_external_label_says(self) -> None:
@@ -153,7 +153,7 @@ class Rules(unittest.TestCase):
                     "/runbook.md")
                 self.assertEqual(anchor, rule["alert"].lower())
                 anchors.remove(anchor)
-        self.assertEqual(anchors, set(), "sections without an alarm")
+        self.assertEqual(anchors, set(), "sections without an alert")
 
     def test_the_tables_have_each_with_its_severity(self) -> None:
         wanted = {rule["alert"]: rule["labels"]["severity"]

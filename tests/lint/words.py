@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""One thing, one word: the glossary of docs/guarantees.md, held.
+
+A word of its last column stands nowhere in the engine, the node's side, the
+script and the pages that explain them; fencing tokens and alerts have their
+names in all files that people read. First a test shows that a wrong word is
+noticed.
+"""
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+GLOSSARY = "docs/guarantees.md"
+# where a word has no other meaning
+INSIDE = re.compile(r"server/(engine|node)/|docs/(guarantees|architecture)\.md$")
+PAGES = re.compile(r"(server|api|cli|docs|deploy)/|[A-Z]+\.md$|openapi\.yaml$")
+EVERYWHERE = ("fencing number", "alarm")
+# timers of the Node package; "stop" and "math.floor" are other words
+APART = re.compile(r"api/clients/node/|\.png$|docs/map\.md$")
+Texts = dict[str, str]
+
+
+def refused(page: str) -> list[str]:
+    """The last column of the glossary."""
+    table = page.partition("## Terms")[2].partition("\n## ")[0]
+    cells = [line.split("|")[-2].strip() for line in table.splitlines()
+             if line.startswith("| ")]
+    return [cell for cell in cells[2:] if cell]
+
+
+def places(texts: Texts, word: str) -> list[str]:
+    where = PAGES if word in EVERYWHERE else INSIDE
+    pattern = re.compile(rf"(?<![a-z.-]){word}s?(?![a-z-])", re.I)
+    return [f"{path}:{number}: {word!r} has another name in {GLOSSARY}"
+            for path, text in texts.items()
+            if where.match(path) and not APART.search(path)
+            for number, line in enumerate(text.splitlines(), 1)
+            if pattern.search(line.replace("_", " "))]
+
+
+def complaints(texts: Texts) -> list[str]:
+    page = texts[GLOSSARY]
+    words = refused(page)
+    before, _, after = page.partition("## Terms")
+    rest = before + "\n" + after.partition("\n## ")[2]
+    return [one for word in words
+            for one in places(texts | {GLOSSARY: rest}, word)]
+
+
+def test() -> None:
+    page = ("## Terms\n| term | meaning | not |\n| --- | --- | --- |\n"
+            "| generation | a counter | beat |\n| alert | a rule | alarm |\n"
+            "| mark | a record | |\n\n## Rest\n")
+    assert refused(page) == ["beat", "alarm"], refused(page)
+    good = {GLOSSARY: page, "cli/a.c": "a heartbeat, beats", "docs/b.md": "bar"}
+    assert not complaints(good), complaints(good)
+    for path, text in (("server/node/a.c", "int last_beat;"),
+                       ("server/engine/x/a.h", "Beats of a node"),
+                       ("docs/b.md", "an alarm"),
+                       (GLOSSARY, page + "its beat\n")):
+        assert len(complaints(good | {path: text})) == 1, (path, text)
+
+
+def main() -> int:
+    test()
+    names = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True,
+                           capture_output=True, text=True).stdout.split("\n")
+    texts = {name: (ROOT / name).read_text(errors="replace") for name in names
+             if name and PAGES.match(name) and (ROOT / name).is_file()}
+    found = complaints(texts)
+    for one in found:
+        print(one)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
