@@ -170,7 +170,7 @@ static void give_body(struct fetch_answer *answer, json_t **body)
 /* ---- acquire ------------------------------------------------------------- */
 
 /* Frees json, which may be NULL: then the text is, too. */
-static char *print_wish(json_t *json)
+static char *print_body(json_t *json)
 {
     size_t len = json_dumpb(json, NULL, 0, JSON_COMPACT); /* 0: no memory */
     char *text = len > 0 ? jsonload_allocate(len + 1) : NULL;
@@ -188,7 +188,7 @@ static char *print_wish(json_t *json)
  * free() it. NULL: no memory, or a text is not UTF-8. If jsonload_has_failed
  * tells so, members may be missing.
  */
-static char *format_wish(const struct options *options, int64_t ttl_ms,
+static char *format_body(const struct options *options, int64_t ttl_ms,
                          int64_t wait_ms)
 {
     bool is_permit = options->limit > 0; /* of one resource, which is named */
@@ -199,7 +199,7 @@ static char *format_wish(const struct options *options, int64_t ttl_ms,
             json_decref(list);
             return NULL;
         }
-    return print_wish(json_pack(
+    return print_body(json_pack(
         "{s:o*, s:s*, s:o*, s:o*, s:I, s:I, s:s*, s:s*}", "resources", list,
         "resource", is_permit ? options->resources[0] : NULL, "limit",
         is_permit ? json_integer(options->limit) : NULL, "permits",
@@ -252,27 +252,27 @@ static enum answer acquire_once(struct replicas *replicas, int64_t ttl_ms,
                                 int64_t wait_ms, int64_t timeout_ms,
                                 struct fetch_answer *answer)
 {
-    char *wish = format_wish(replicas->options, ttl_ms, wait_ms);
+    char *body = format_body(replicas->options, ttl_ms, wait_ms);
     struct question question = {
         .request = {.method = "POST",
                     .path = "/locks",
                     .header = replicas->key_header,
                     .timeout_ms = wait_ms + timeout_ms,
-                    .body = wish},
+                    .body = body},
         .kind = QUESTION_GRANT,
     };
     bool is_starved = jsonload_has_failed();
-    if (is_starved || wish == NULL) {
+    if (is_starved || body == NULL) {
         (void)snprintf(replicas->detail, sizeof replicas->detail, "%s",
                        is_starved
                            ? "out of memory"
                            : "the resource or the owner is not valid UTF-8");
         *answer = (struct fetch_answer){.is_unsent = true};
-        free(wish);
+        free(body);
         return is_starved ? ANSWER_STARVED : ANSWER_REFUSED;
     }
     enum answer verdict = ask_one(replicas, &question, answer);
-    free(wish);
+    free(body);
     return verdict;
 }
 
@@ -383,16 +383,16 @@ static enum answer ask_all(struct replicas *replicas, struct question *question,
 enum answer replicas_extend(struct replicas *replicas, struct lock *lock,
                             int64_t give_up_us, json_t **body)
 {
-    char path[ID_MAX + 32], header[TOKEN_MAX + 32], wish[64];
+    char path[ID_MAX + 32], header[TOKEN_MAX + 32], json[64];
     struct question question = {.request = {.method = "PUT",
                                             .path = path,
                                             .header = header,
-                                            .body = wish},
+                                            .body = json},
                                 .kind = QUESTION_GRANT,
                                 .id = lock->id};
     (void)snprintf(path, sizeof path, "/locks/%s/extend", lock->id);
     (void)snprintf(header, sizeof header, "X-Lock-Token: %s", lock->token);
-    (void)snprintf(wish, sizeof wish, "{\"ttl_ms\":%" PRId64 "%s}",
+    (void)snprintf(json, sizeof json, "{\"ttl_ms\":%" PRId64 "%s}",
                    replicas->options->ttl_ms,
                    replicas->options->is_shared ? ",\"mode\":\"shared\"" : "");
     return ask_all(replicas, &question, give_up_us, body, lock);

@@ -159,10 +159,10 @@ engine_op engine_acquire(struct engine *engine,
     if (acquire->limit > 0)
         return permits_start(
             &engine->permits, &request,
-            &(struct permits_wish){acquire->limit, acquire->permits,
-                                   acquire->asker, acquire->wait_ms,
-                                   acquire->is_tried_once,
-                                   acquire->only_repeats});
+            &(struct permits_request){acquire->limit, acquire->permits,
+                                      acquire->asker, acquire->wait_ms,
+                                      acquire->is_tried_once,
+                                      acquire->only_repeats});
     request.only_repeats =
         is_behind && acquire->wait_ms == 0 &&
         waits_has_writer(&engine->waits, acquire->resource, true);

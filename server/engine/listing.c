@@ -32,7 +32,7 @@ struct listing {
     TAILQ_ENTRY(listing) link;
     enum listing_state state;
     void *client;
-    struct engine_list wish; /* its prefix is in the text below */
+    struct engine_list asked; /* its prefix is in the text below */
     char prefix[RESOURCE_MAX];
     int64_t deadline_us; /* of the scan */
     bool is_repeated;    /* the node had lost our script, and was asked again */
@@ -194,9 +194,9 @@ static enum list_outcome send_scan(struct listing *it)
         environment_now(nodes->env) + nodes->env->settings.node_timeout_us;
     struct call call = {
         .kind = CALL_SCAN,
-        .resource = it->wish.prefix,
+        .resource = it->asked.prefix,
         .cursor = it->cursor.scan,
-        .count = it->wish.limit - it->shown,
+        .count = it->asked.limit - it->shown,
     };
     struct ballot ballot = nodes_send(nodes, node, &call, it->deadline_us,
                                       slots_handle(it, tag_bits(TAG_SCAN, 0)));
@@ -295,7 +295,7 @@ static void finish(struct listing *it)
     bool goes_on = it->page.has_next && it->page.next.at > it->cursor.at;
     if (!keep_shown(it)) {
         listing_fail(it, LIST_NO_QUORUM);
-    } else if (goes_on && it->shown < it->wish.limit) {
+    } else if (goes_on && it->shown < it->asked.limit) {
         it->cursor = it->page.next;
         it->state = LISTING_SCANNING;
     } else {
@@ -360,7 +360,7 @@ static void inspect(struct listing *it)
     it->is_starting = true;
     for (int begun = 0; has_memory && begun < INSPECTIONS_MAX &&
                         call_next_name(&it->left, &name);)
-        if (it->wish.is_name == NULL || it->wish.is_name(name)) {
+        if (it->asked.is_name == NULL || it->asked.is_name(name)) {
             has_memory = begin_inspection(it, name);
             begun++;
         }
@@ -528,12 +528,12 @@ uint64_t listing_start(struct listings *listings,
         .listings = listings,
         .state = LISTING_SCANNING,
         .client = client,
-        .wish = *list,
+        .asked = *list,
         .cursor = list->cursor,
         .page = {.outcome = LIST_PENDING, .node = -1},
     };
     TAILQ_INSERT_TAIL(&listings->list, it, link);
-    it->wish.prefix =
+    it->asked.prefix =
         (struct span){it->prefix, span_copy(it->prefix, list->prefix)};
     if (list->pool.len > 0 && !listing_begin_pool(it, list)) {
         listing_end(it);

@@ -217,17 +217,17 @@ static void delete_key(struct run *run, int resource)
     run->memory.keys[resource].is_set = false;
 }
 
-/* A token in its shared form, or a wish; among others also what is none. And
+/* A token in its shared form, or an intent; among others also what is none. And
  * when it ends. */
 static struct span any_member(struct run *run, bool is_mixed,
                               char text[SIM_TOKEN_MAX])
 {
     static const char *const foreign[] = {"x", "y", "17000000000000000000"};
     if (hands_pick(run, 3) == 0)
-        return span_of(is_mixed ? foreign[hands_pick(run, 3)] : SIM_WISH);
+        return span_of(is_mixed ? foreign[hands_pick(run, 3)] : SIM_INTENT);
     size_t len = span_copy(text, span_of(hands_token(run)));
     if (len <= TOKEN_NUMBER_LEN)
-        return span_of(is_mixed ? "b" : SIM_WISH);
+        return span_of(is_mixed ? "b" : SIM_INTENT);
     token_share(text);
     return (struct span){text, len};
 }

@@ -23,7 +23,7 @@
  * So a node that has deleted a lock must not get it again.
  *
  * Not in the model: clocks, locks of several resources, repeats, a writer's
- * wish to come next, and for how long readers last. With FORGETS, nodes forget
+ * want to come next, and for how long readers last. With FORGETS, nodes forget
  * while nobody holds the lock. Their least is then their minimum fencing token: the highest that
  * the others tell.
  *

@@ -285,7 +285,8 @@ DEFECTS = [
         "else if (word != LOOK_EMPTY && word != LOOK_BARE && !is_own)")],
         faults="next,block,slow,pause"),
     Defect("readmission without generation", "sim", "exclusion", [Edit(
-        "server/engine/voting/nodes.c", ".high_water = members->witness.node[action->node].high_water",
+        "server/engine/voting/nodes.c",
+        ".high_water = members->witness.node[action->node].high_water",
         ".high_water = 0"), Edit(
         "server/engine/voting/rules.c",
         "it->generation >= members->witness.node[node].high_water", "it->generation >= 0")],

@@ -71,7 +71,7 @@ PERMITS = [
     Defect("one identity takes all surveys", "unit",
            "an_identity_that_asks_for_much_holds_up_no_other", [Edit(
                "server/engine/permits/permits.c",
-               "    it->line = &permits->turns.lines[wish->asker];\n",
+               "    it->line = &permits->turns.lines[request->asker];\n",
                "    it->line = &permits->turns.lines[0];\n")], tests="permits"),
     Defect("surveys without a share", "unit",
            "identities_share_the_nodes_time", [Edit(

@@ -89,8 +89,8 @@ READERS = [
         "                'BYSCORE', 'LIMIT', '0', wanted")]),
     Defect("report without the exclusive form", "differ", "batch", [Edit(
         TOLD, "(form == 46 or form == 126)", "form == 126")]),
-    Defect("report of a wish", "differ", "batch", [Edit(
-        TOLD, " and token ~= WISH and\n", " and\n")]),
+    Defect("report of an intent", "differ", "batch", [Edit(
+        TOLD, " and token ~= INTENT and\n", " and\n")]),
     Defect("report of other numbers", "differ", "batch", [Edit(
         TOLD, "                (not wanted or string.sub(token, 1, 16) == "
         "wanted) then\n", "                true then\n")]),
@@ -161,8 +161,8 @@ READERS = [
            "a_late_answer_to_earlier_releases_is_none_to_later_ones", [Edit(
                FORCED, "asking != forced->asking ||\n", "asking >= 128 ||\n")],
            tests="force"),
-    Defect("row that takes a wish for all readers", "differ", "batch", [Edit(
-        ROW, "not two[3] and token ~= WISH and\n", "not two[3] and\n")]),
+    Defect("row that takes an intent for all readers", "differ", "batch", [Edit(
+        ROW, "not two[3] and token ~= INTENT and\n", "not two[3] and\n")]),
     Defect("row that deletes readers with one of them", "unit",
            "a_row_releases_readers", [Edit(
                ROW,
@@ -290,8 +290,8 @@ READERS = [
                "    it->seen_number = it->replaces;\n",
                "    it->seen_number = 0;\n")], tests="shared"),
     Defect("readers that pass a waiting writer", "differ", "batch", [Edit(
-        SHARE, "local is_wished = wish and wish + 0 >= now_ms\n",
-        "local is_wished = wish and wish + 0 < 0\n")]),
+        SHARE, "local is_wanted = intent and intent + 0 >= now_ms\n",
+        "local is_wanted = intent and intent + 0 < 0\n")]),
     # as many as may
     Defect("readers without a limit", "sim", "readers", [Edit(
         "tests/lib/node/simshared.c",

@@ -60,9 +60,9 @@ SPREADING = [
                "    if redis.call('EXISTS', state) == 1 then\n",
                "    if redis.call('EXISTS', state) >= 0 then\n")],
            tests="lua_repair"),
-    Defect("spread that a wish keeps out", "differ", "batch", [Edit(
+    Defect("spread that an intent keeps out", "differ", "batch", [Edit(
         REPAIR, "readers(ARGV[i]) == 0)", "readers(ARGV[i]) == -1)")]),
-    Defect("wish that does not lack the lock", "differ", "batch", [Edit(
+    Defect("intent that does not lack the lock", "differ", "batch", [Edit(
         "server/node/scripts/extend.lua", "readers(ARGV[i]) == 0\n",
         "readers(ARGV[i]) == -1\n")]),
     Defect("spread of what was not missing", "differ", "batch", [Edit(

@@ -49,8 +49,8 @@ static void let_rest(struct world *world, int times, int64_t step_us)
         world_run(world, step_us);
 }
 
-/* A writer that readers kept out wishes for it: that ends soon by itself. */
-static bool is_only_wished(const struct simmemory *memory, int resource,
+/* A writer that readers kept out wants it: that ends soon by itself. */
+static bool is_only_wanted(const struct simmemory *memory, int resource,
                            int64_t clock_us)
 {
     const struct simkey *key = simnode_key(memory, resource, clock_us);
@@ -68,7 +68,7 @@ static void check_tidy(struct world *world)
         int64_t clock_us = machine_clock(machine, world->now_us);
         for (int j = 0; j < SIM_RESOURCES; j++)
             if (simnode_key(&machine->memory, j, clock_us) != NULL &&
-                !is_only_wished(&machine->memory, j, clock_us))
+                !is_only_wanted(&machine->memory, j, clock_us))
                 ledger_violated(world, "tidy", -1, j);
     }
 }

@@ -691,14 +691,14 @@ static bool enrol(struct permit *it, struct span name)
 }
 
 uint64_t permits_start(struct permits *permits, const struct request *asked,
-                       const struct permits_wish *wish)
+                       const struct permits_request *request)
 {
-    assert(wish->limit > 0 && wish->limit <= POOL_SLOTS_MAX);
-    assert(wish->count > 0 && wish->count <= wish->limit &&
-           wish->count <= NAMES_MAX);
-    assert(wish->asker >= 0 && wish->asker < ASKERS_MAX);
+    assert(request->limit > 0 && request->limit <= POOL_SLOTS_MAX);
+    assert(request->count > 0 && request->count <= request->limit &&
+           request->count <= NAMES_MAX);
+    assert(request->asker >= 0 && request->asker < ASKERS_MAX);
     struct permit *it =
-        ticket_new(permits->tickets, WAITING_PERMIT, asked, wish->wait_ms);
+        ticket_new(permits->tickets, WAITING_PERMIT, asked, request->wait_ms);
     if (it == NULL)
         return 0;
     it->permits = permits;
@@ -706,13 +706,13 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
         ticket_drop(&it->ticket);
         return 0;
     }
-    it->limit = wish->limit;
-    it->wanted = wish->count;
-    it->line = &permits->turns.lines[wish->asker];
+    it->limit = request->limit;
+    it->wanted = request->count;
+    it->line = &permits->turns.lines[request->asker];
     it->asked_us = asked->asked_us;
     it->is_looked = it->ticket.key_hash.len == 0;
-    it->only_repeats = wish->only_repeats;
-    it->losses_max = wish->is_tried_once ? LOSSES_AT_ONCE : LOSSES_MAX;
+    it->only_repeats = request->only_repeats;
+    it->losses_max = request->is_tried_once ? LOSSES_AT_ONCE : LOSSES_MAX;
     it->ticket.name = it->ticket.result.resource = it->pool->name;
     uint64_t handle = ticket_handle(&it->ticket);
     if (!ticket_is_stopped(&it->ticket) &&

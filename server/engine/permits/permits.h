@@ -43,7 +43,7 @@ void permits_init(struct permits *permits, struct nodes *nodes,
 void permits_fini(struct permits *permits);
 
 /* What is asked for, beside the request, whose resource is the pool's name. */
-struct permits_wish {
+struct permits_request {
     int limit;
     int count;          /* of slots, all or none */
     int asker;          /* as in struct engine_acquire */
@@ -54,7 +54,7 @@ struct permits_wish {
 
 /* As operation_start; it has a ticket. */
 uint64_t permits_start(struct permits *permits, const struct request *asked,
-                       const struct permits_wish *wish);
+                       const struct permits_request *request);
 
 /* As waits_withdraw; name: that of the pool. */
 void permits_withdraw(struct permits *permits, struct span name,

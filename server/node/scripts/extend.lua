@@ -7,7 +7,7 @@
 -- E | HELD pttl value | HELD pttl value missing | FREE missing | Q | L
 --
 -- HELD tells of the first lock with another value, FREE that there is none. A
--- lock that a writer only wishes for is free.
+-- lock that a writer only wants is free.
 --
 -- missing  which ones have not the token, for a repair: 1 for the first, 2 for the
 --          second, 4 for the third …, added up. But where readers are, this one
@@ -36,8 +36,8 @@ if kind == 'e' then
         else
             local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
             pttl = redis.call('PTTL', ARGV[i])
-            local is_wished = type(value) == 'table' and readers(ARGV[i]) == 0
-            if pttl == -2 or is_wished then
+            local is_wanted = type(value) == 'table' and readers(ARGV[i]) == 0
+            if pttl == -2 or is_wanted then
                 missing = missing + 2 ^ (i - a)
             elseif value ~= (is_shared and exclusive or ARGV[b]) then
                 other = other or held(ARGV[i], pttl, value)

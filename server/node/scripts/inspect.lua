@@ -44,7 +44,7 @@ if kind == 't' then
             if refused and not string.find(refused.err, '^WRONGTYPE') then
                 return refused
             end
-            -- one more may be the wish
+            -- one more may be the intent
             found = holders and redis.call('ZRANGE', ARGV[i], now_ms, '+inf',
                 'BYSCORE', 'LIMIT', '0', wanted and '-1' or MOST + 1) or {}
         end
@@ -54,7 +54,7 @@ if kind == 't' then
         for _, token in ipairs(found) do
             local form = string.byte(token, 17)
             if #tokens < MOST and (form == 46 or form == 126) and
-                #token <= 145 and token ~= WISH and
+                #token <= 145 and token ~= INTENT and
                 (not wanted or string.sub(token, 1, 16) == wanted) then
                 tokens[#tokens + 1] = #token .. ':' .. token
                 told = told + 1

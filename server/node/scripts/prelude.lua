@@ -105,9 +105,9 @@ end
 -- A writer that readers keep out leaves this among them. While it is there, which
 -- is not for long, no more readers get in; and it keeps the lock for a writer
 -- when the last of them has left.
-local WISH, WISH_MS = '0000000000000000~', 500
+local INTENT, INTENT_MS = '0000000000000000~', 500
 
--- How many hold a shared lock; 0: it is only wished for. nil: it is none, or
+-- How many hold a shared lock; 0: a writer only wants it. nil: it is none, or
 -- there is an error, which follows.
 local function readers(lock)
     local last = redis.pcall('ZRANGE', lock, '0', '0', 'REV', 'WITHSCORES')
@@ -117,11 +117,11 @@ local function readers(lock)
         return nil, last.err and last
     end
     local holders = redis.pcall('ZCOUNT', lock, now_ms, '+inf')
-    local wish = redis.pcall('ZSCORE', lock, WISH)
-    if type(holders) ~= 'number' or type(wish) == 'table' then
-        return nil, type(wish) == 'table' and wish or holders
+    local intent = redis.pcall('ZSCORE', lock, INTENT)
+    if type(holders) ~= 'number' or type(intent) == 'table' then
+        return nil, type(intent) == 'table' and intent or holders
     end
-    return holders - ((tonumber(wish) or 0) >= now_ms and 1 or 0)
+    return holders - ((tonumber(intent) or 0) >= now_ms and 1 or 0)
 end
 
 -- The highest number of a writer in a slot, in digits: shared.lua.
@@ -135,7 +135,7 @@ local function writer_in(record, highest)
 end
 
 -- Whether a writer may set a lock that is no text, as nobody holds it. Otherwise
--- it has left its wish.
+-- it has left its intent.
 local function may_take(lock)
     local holders = readers(lock)
     if holders and is_memory_short() then
@@ -148,8 +148,8 @@ local function may_take(lock)
         return redis.pcall('DEL', lock) == 1
     end
     if holders then
-        local until_ms = now_ms + WISH_MS
-        redis.pcall('ZADD', lock, until_ms, WISH)
+        local until_ms = now_ms + INTENT_MS
+        redis.pcall('ZADD', lock, until_ms, INTENT)
         redis.pcall('PEXPIREAT', lock, until_ms, 'GT')
     end
     return false

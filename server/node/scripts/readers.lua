@@ -34,7 +34,7 @@ end
 -- and what they write is written once. No token may be there twice. Returns the
 -- answers, or nil if not all is as it mostly is: then each call can still be run.
 local function run_as_one(calls)
-    local lock, slot, tokens, seen = ARGV[calls[1][2]], nil, {}, {[WISH] = true}
+    local lock, slot, tokens, seen = ARGV[calls[1][2]], nil, {}, {[INTENT] = true}
     local releases = 0
     for i, call in ipairs(calls) do
         local token = ARGV[call[3]]
@@ -50,7 +50,7 @@ local function run_as_one(calls)
         return nil
     end
 
-    local scores = redis.pcall('ZMSCORE', lock, WISH, unpack(tokens))
+    local scores = redis.pcall('ZMSCORE', lock, INTENT, unpack(tokens))
     local holders = redis.pcall('ZCOUNT', lock, now_ms, '+inf')
     local known = slot and
         redis.pcall('HMGET', state, slot, slot .. 's', 'min_token', 'max_token') or {}

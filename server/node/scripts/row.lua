@@ -75,10 +75,10 @@ local function join_free(lock, token, ttl_ms)
 end
 
 -- Whether the reader with this token, which has no key, has the lock, and nobody
--- else has it or wishes for it.
+-- else has it or wants it.
 local function is_alone(lock, token)
     local two = redis.pcall('ZRANGE', lock, '0', '1', 'WITHSCORES')
-    return two[1] == token and not two[3] and token ~= WISH and
+    return two[1] == token and not two[3] and token ~= INTENT and
         string.byte(token, 58) ~= 43 and two[2] + 0 >= now_ms
 end
 

@@ -9,7 +9,7 @@
 -- was replaced
 --
 -- Readers need a number above that of each writer, which STALE tells. SHARED: a
--- writer wishes for the lock, or most readers hold it already. Who replaces a
+-- writer wants the lock, or most readers hold it already. Who replaces a
 -- reader gets in all the same.
 --
 -- An acquire replaces nobody. A repeat replaces what is left of an earlier try of
@@ -69,9 +69,9 @@ if kind == 'h' or kind == 'g' and is_shared then
         end
         is_new = is_new or not replaced[i]
         if not replaced[i] then
-            local wish = last[1] and redis.call('ZSCORE', ARGV[i], WISH)
-            local is_wished = wish and wish + 0 >= now_ms
-            local holders = (other or is_wished or most == 0 or last[1] and
+            local intent = last[1] and redis.call('ZSCORE', ARGV[i], INTENT)
+            local is_wanted = intent and intent + 0 >= now_ms
+            local holders = (other or is_wanted or most == 0 or last[1] and
                 redis.call('ZCOUNT', ARGV[i], now_ms, '+inf') >= most) and
                 readers(ARGV[i])
             if holders or other or most == 0 then

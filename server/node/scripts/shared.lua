@@ -94,7 +94,7 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
         if type(done) == 'table' then
             return nil, done
         end
-        return last[2] + 0 >= now_ms and last[1] ~= WISH or
+        return last[2] + 0 >= now_ms and last[1] ~= INTENT or
             last[3] ~= nil and last[4] + 0 >= now_ms
     end
 

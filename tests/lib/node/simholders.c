@@ -84,16 +84,16 @@ int simholders_count(const struct simmemory *memory, int resource,
     for (int i = 0; i < SIM_HOLDERS; i++)
         count += is_of(memory, i, resource) &&
                  memory->holders[i].ends_ms >= now_ms &&
-                 !span_is(simholder_token(&memory->holders[i]), SIM_WISH);
+                 !span_is(simholder_token(&memory->holders[i]), SIM_INTENT);
     return count;
 }
 
-bool simholders_is_wished(struct simmemory *memory, int resource,
+bool simholders_is_wanted(struct simmemory *memory, int resource,
                           int64_t now_ms)
 {
-    const struct simholder *wish =
-        simholders_find(memory, resource, span_of(SIM_WISH));
-    return wish != NULL && wish->ends_ms >= now_ms;
+    const struct simholder *intent =
+        simholders_find(memory, resource, span_of(SIM_INTENT));
+    return intent != NULL && intent->ends_ms >= now_ms;
 }
 
 /* Of keys that are no more, or of another type by now. */
@@ -147,19 +147,19 @@ bool simholders_may_take(struct simmemory *memory, int resource, int64_t now_ms)
 {
     struct simkey *key = &memory->keys[resource];
     int count = simholders_count(memory, resource, now_ms);
-    struct simholder *wish =
-        simholders_find(memory, resource, span_of(SIM_WISH));
-    int64_t until_ms = now_ms + SIM_WISH_MS;
+    struct simholder *intent =
+        simholders_find(memory, resource, span_of(SIM_INTENT));
+    int64_t until_ms = now_ms + SIM_INTENT_MS;
     if (count < 0)
         return false;
     if (count == 0) {
         key->is_set = false;
         return true;
     }
-    if (wish != NULL)
-        wish->ends_ms = until_ms;
+    if (intent != NULL)
+        intent->ends_ms = until_ms;
     else
-        simholders_add(memory, resource, span_of(SIM_WISH), until_ms);
+        simholders_add(memory, resource, span_of(SIM_INTENT), until_ms);
     if (until_ms > key->expires_ms)
         key->expires_ms = until_ms;
     return false;

@@ -10,8 +10,8 @@
 #include "simnode.h"
 
 /* What a writer leaves among readers that keep it out, and for how long. */
-#define SIM_WISH "0000000000000000~"
-enum { SIM_WISH_MS = 500 };
+#define SIM_INTENT "0000000000000000~"
+enum { SIM_INTENT_MS = 500 };
 
 /* The one with this token, whether it has ended or not; NULL: there is none. */
 struct simholder *simholders_find(struct simmemory *memory, int resource,
@@ -29,23 +29,24 @@ const struct simholder *simholders_last(const struct simmemory *memory,
 /* Whether it has the form of a shared token, as scripts look at it. */
 bool simholders_is_token(const struct simholder *holder);
 
-/* How many there are, the wish of a writer and those that have ended included.
+/* How many there are, the intent of a writer and those that have ended
+ * included.
  */
 int simholders_members(const struct simmemory *memory, int resource);
 
 /*
- * How many readers have not ended; 0: there is only the wish of a writer. -1:
+ * How many readers have not ended; 0: there is only the intent of a writer. -1:
  * it is no shared lock of ours.
  */
 int simholders_count(const struct simmemory *memory, int resource,
                      int64_t now_ms);
 
-/* Whether a writer wishes for it. */
-bool simholders_is_wished(struct simmemory *memory, int resource,
+/* Whether a writer wants it. */
+bool simholders_is_wanted(struct simmemory *memory, int resource,
                           int64_t now_ms);
 
 /* A writer cannot set it: true if it may, as there is no reader. Otherwise its
- * wish is there. */
+ * intent is there. */
 bool simholders_may_take(struct simmemory *memory, int resource,
                          int64_t now_ms);
 

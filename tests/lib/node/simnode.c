@@ -104,16 +104,16 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
     return VOTE_GRANTED;
 }
 
-/* The key of one of the names; NULL: there is none, or only the wish of a
+/* The key of one of the names; NULL: there is none, or only the intent of a
  * writer. */
 static const struct simkey *lock_at(const struct simbatch *batch,
                                     const struct simcall *call, int place)
 {
     const struct simkey *key = simkeys_at(batch, call, place);
-    bool is_wished = key != NULL && key->is_shared &&
+    bool is_wanted = key != NULL && key->is_shared &&
                      simholders_count(batch->memory, call->resources[place],
                                       batch->clock_us / 1000) == 0;
-    return is_wished ? NULL : key;
+    return is_wanted ? NULL : key;
 }
 
 /*

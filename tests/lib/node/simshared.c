@@ -259,7 +259,7 @@ static int64_t other_number(const struct simbatch *batch,
                : 0;
 }
 
-/* A writer wishes for it, or as many as may are in: only who is in gets in. Nor
+/* A writer wants it, or as many as may are in: only who is in gets in. Nor
  * does another reader with its key. */
 static bool is_kept(const struct simbatch *batch, const struct simcall *call,
                     int place)
@@ -275,7 +275,7 @@ static bool is_kept(const struct simbatch *batch, const struct simcall *call,
     int count = simholders_count(memory, resource, now_ms(batch));
     return count >= 0 &&
            (count >= call->call.readers_max ||
-            simholders_is_wished(memory, resource, now_ms(batch)));
+            simholders_is_wanted(memory, resource, now_ms(batch)));
 }
 
 /* Who is in already are at least one. */
@@ -413,14 +413,14 @@ enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
     return VOTE_GRANTED;
 }
 
-/* Whether anything but a wish is left. */
+/* Whether anything but an intent is left. */
 static bool has_readers(const struct simbatch *batch,
                         const struct simcall *call, int place)
 {
     for (const struct simholder *it = NULL;
          (it = simholders_next(batch->memory, call->resources[place], it)) !=
          NULL;)
-        if (!span_is(simholder_token(it), SIM_WISH))
+        if (!span_is(simholder_token(it), SIM_INTENT))
             return true;
     return false;
 }
@@ -473,7 +473,7 @@ static bool is_token(struct span token)
     if (token.len > TOKEN_NUMBER_LEN)
         form = token.ptr[TOKEN_NUMBER_LEN];
     return (form == '.' || form == TOKEN_SHARED) && token.len <= TOKEN_MAX &&
-           !span_is(token, SIM_WISH);
+           !span_is(token, SIM_INTENT);
 }
 
 /* Whether it has the number that is asked for. */
@@ -504,7 +504,7 @@ static bool tell(const struct simcall *call, struct simreply *answer,
     return true;
 }
 
-/* The script reads one more than it tells: that may be the wish. */
+/* The script reads one more than it tells: that may be the intent. */
 static void tell_holders(struct simbatch *batch, const struct simcall *call,
                          int resource, struct simreply *answer, int *told)
 {

@@ -601,7 +601,8 @@ static void do_join(char **words)
 {
     const char *token = need(words, 2);
     play.stage->join(resource_of(need(words, 1)),
-                     strcmp(token, "wish") == 0 ? SIM_WISH : token_of(token),
+                     strcmp(token, "intent") == 0 ? SIM_INTENT
+                                                  : token_of(token),
                      words[3] != NULL ? atoll(need(words, 3)) : TTL_MS);
 }
 
@@ -625,7 +626,7 @@ static void do_readers(char **words)
     char *rest = copy_of(it.members);
     const char *text = "";
     for (char *member; (member = strsep(&rest, " ")) != NULL;)
-        if (strcmp(member, SIM_WISH) != 0 && member[0] != '\0')
+        if (strcmp(member, SIM_INTENT) != 0 && member[0] != '\0')
             text = textf("%s%s%s", text, text[0] != '\0' ? "," : "",
                          tokens_name(member));
     compare("readers", text, need(words, 3));
@@ -637,9 +638,9 @@ static void do_readers(char **words)
 static void do_left(char **words)
 {
     const char *lock = resource_of(need(words, 1)), *token = need(words, 2);
-    bool is_wish = strcmp(token, "wish") == 0;
+    bool is_intent = strcmp(token, "intent") == 0;
     int64_t ends_ms =
-        play.stage->ends_ms(lock, is_wish ? SIM_WISH : token_of(token));
+        play.stage->ends_ms(lock, is_intent ? SIM_INTENT : token_of(token));
     compare(
         "left",
         ends_ms == 0
