@@ -36,7 +36,7 @@
  *   ticket    try           as the client's; another contender goes on, or the
  *                           slots may be tried again
  *             look          discarded
- *             survey        it is the pool's, and goes on: a pool without users
+ *             query        it is the pool's, and goes on: a pool without users
  *                           takes hints from it and serves nobody, and is not
  *                           forgotten before it ends
  *             inspection    it is the lock's, and goes on for others; without

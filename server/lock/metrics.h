@@ -124,7 +124,7 @@ struct metrics {
 
     /* permits */
     uint64_t permit_tries;   /* of slots, by a round or more each */
-    uint64_t permit_surveys; /* of slots, by a round each */
+    uint64_t permit_queries; /* of slots, by a round each */
     uint64_t permit_grants;
     uint64_t permit_refusals; /* no slot was free */
 

@@ -6,7 +6,7 @@ says how many clients there are.
   readers    shared locks beside exclusive ones: load.c with -s and without. Each
              client has a lock of its own; in the last row all readers have one
   permits    permits of a pool beside ordinary locks: contention.c with a pool and
-             without. A round is an acquire of slots or a survey of which are free
+             without. A round is an acquire of slots or a query of which are free
   collected  clients of one process whose calls are collected into batches, as the
              packages do it, beside a request for each call; LINES says how many
              requests may be under way at a time. First the load generator shows
@@ -164,10 +164,10 @@ class Permits(Beside):
 
     def counted(self) -> tuple[float, float]:
         """Grants, and rounds that were needed for them."""
-        grants, tries, surveys = (
+        grants, tries, queries = (
             metric(self.port, f"redlockd_permit_{name}_total ")
-            for name in ("grants", "tries", "surveys"))
-        return grants, tries + surveys
+            for name in ("grants", "tries", "queries"))
+        return grants, tries + queries
 
     def run(self, case: str, what: str, pair: int) -> Run:
         clients, locks, slots, hold_us = self.of[case]

@@ -85,7 +85,7 @@ static int post(const char *body, int key)
     return ask(text);
 }
 
-/* It needs a survey first, because of its key. */
+/* It needs a query first, because of its key. */
 static int ask_for_permit(int number, int wait_ms)
 {
     const char *body =
@@ -197,7 +197,7 @@ static bool leave_all(int (*ask_one)(int))
 
 /* All pools are full. Some clients wait for a permit for a while; others leave
  * at once, as the last users of their pools. */
-static bool leave_surveys(int turn)
+static bool leave_queries(int turn)
 {
     int held[POOLS], waiting[WAITING];
     for (int i = 0; i < POOLS; i++) {
@@ -223,9 +223,9 @@ static bool leave_surveys(int turn)
     return stops_well();
 }
 
-TEST(story_63_permits_during_a_survey)
+TEST(story_63_permits_during_a_query)
 {
-    try(leave_surveys);
+    try(leave_queries);
 }
 
 static bool leave_watches(int turn)

@@ -53,7 +53,7 @@ IN_UNITS_AND_MODEL = [
         "api/access/accounts.c",
         "        if (list[i]->identity != NULL)\n            continue;\n",
         "")], tests="accounts"),
-    Defect("surveys by the place in the auth file", "unit",
+    Defect("queries by the place in the auth file", "unit",
            "after_a_reload_the_engine_is_told_the_same", [Edit(
         "api/access/access.c",
         "    return account != NULL ? account->number : 0;\n",
@@ -95,7 +95,7 @@ IN_UNITS_AND_MODEL = [
     Defect("marks before it has looked at a majority", "unit",
            "nothing_is_marked_before_a_majority_was_looked_at", [Edit(
         "server/engine/voting/members.c",
-        "    if (!members->is_surveyed || !",
+        "    if (!members->is_queried || !",
         "    if (!")], tests="epoch"),
     Defect("marks at its first look", "unit",
            "a_node_that_was_never_looked_at_is_not_marked", [Edit(

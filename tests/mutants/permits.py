@@ -30,7 +30,7 @@ PERMITS = [
                "    slotset_join(&pool->taken, slots);\n", "")],
            tests="permits"),
     Defect("permits linger without a limit", "unit",
-           "permits_that_stand_in_line_for_a_survey_count", [Edit(
+           "permits_that_stand_in_line_for_a_query_count", [Edit(
                "server/engine/permits/permits.c",
                "    count_lingering(pool);\n", "")], tests="tickets"),
     Defect("only a repeat of what few nodes have", "unit",
@@ -44,7 +44,7 @@ PERMITS = [
                "asking->only_repeats || asking->losses > 0);",
                "asking->only_repeats);")], tests="permits"),
     Defect("a repeat that loses its slot takes another", "unit",
-           "tries_follow_surveys_until_there_is_no_free_slot", [Edit(
+           "tries_follow_queries_until_there_is_no_free_slot", [Edit(
                "server/engine/permits/permits.c",
                "            it->is_looked = it->only_repeats;\n", "")],
            tests="permits"),
@@ -58,28 +58,28 @@ PERMITS = [
                "    it->result = result_plain(")], tests="permits"),
     Defect("a repeat that finds a leftover takes another slot", "sim", "same",
            [Edit("server/engine/permits/pool.c",
-                 "    return count == survey->own_wanted ? set",
-                 "    for (int i = 0; i < survey->own_limit; i++)\n"
-                 "        count += survey->own[i] > 0 && !slotset_has(&set, i);\n"
-                 "    return count == survey->own_wanted ? set")], seed=7),
+                 "    return count == query->own_wanted ? set",
+                 "    for (int i = 0; i < query->own_limit; i++)\n"
+                 "        count += query->own[i] > 0 && !slotset_has(&set, i);\n"
+                 "    return count == query->own_wanted ? set")], seed=7),
     Defect("own slots by any node", "unit",
            "it_is_open_until_no_answer_matters", [Edit(
                "server/engine/permits/pool.c",
-               "    return open == 0 || proven >= survey->own_wanted ||\n",
-               "    return open <= survey->total * POOL_SLOTS_MAX ||\n")],
-           tests="survey"),
-    Defect("one identity takes all surveys", "unit",
+               "    return open == 0 || proven >= query->own_wanted ||\n",
+               "    return open <= query->total * POOL_SLOTS_MAX ||\n")],
+           tests="query"),
+    Defect("one identity takes all queries", "unit",
            "an_identity_that_asks_for_much_holds_up_no_other", [Edit(
                "server/engine/permits/permits.c",
                "    it->line = &permits->turns.lines[request->asker];\n",
                "    it->line = &permits->turns.lines[0];\n")], tests="permits"),
-    Defect("surveys without a share", "unit",
+    Defect("queries without a share", "unit",
            "identities_share_the_nodes_time", [Edit(
                "server/engine/permits/pool.c",
                "(int64_t)SLOT_US * slots * sharers;\n",
                "(int64_t)SLOT_US * slots;\n")], tests="permits"),
-    Defect("surveys pile up on slow nodes", "unit",
-           "surveys_of_many_large_pools_take_turns", [Edit(
+    Defect("queries pile up on slow nodes", "unit",
+           "queries_of_many_large_pools_take_turns", [Edit(
                "server/engine/permits/pool.c",
                "    line->open += slots;\n",
                "    line->open += slots - slots;\n"), Edit(
@@ -102,7 +102,7 @@ PERMITS = [
                "server/engine/permits/permits.c",
                "    if (pool->users == 0 || pool->is_running)\n",
                "    if (pool->is_running)\n")], tests="permits"),
-    # An inspection of a watch, that is no permit's, but leaves as a survey does.
+    # An inspection of a watch, that is no permit's, but leaves as a query does.
     Defect("inspection that outlives its watch", "unit",
            "story_64_the_last_leaves_while_an_inspection_is_under_way", [Edit(
                "server/engine/rounds/operation.c",
@@ -110,8 +110,8 @@ PERMITS = [
                "    assert(it->request.owned_by == OWNER_LISTING ||\n"
                "           it->request.owned_by == OWNER_LOOK ||\n")],
            tests="watches"),
-    Defect("permits refused without a survey", "unit",
-           "a_full_pool_is_refused_after_a_survey", [Edit(
+    Defect("permits refused without a query", "unit",
+           "a_full_pool_is_refused_after_a_query", [Edit(
                "server/engine/permits/permits.c",
                "        bool is_informed = it->event <= pool->informed;\n",
                "        bool is_informed = true;\n")], tests="permits"),
@@ -126,7 +126,7 @@ PERMITS = [
                "    permits_on_release(&engine->permits, resource);\n", "")],
            tests="permits_waits"),
     Defect("permit beyond the limit of locks that is no repeat", "unit",
-           "tries_follow_surveys_until_there_is_no_free_slot", [Edit(
+           "tries_follow_queries_until_there_is_no_free_slot", [Edit(
                "server/engine/permits/permits.c",
                "        if (it->only_repeats)\n            return ACT_REFUSE;\n",
                "")], tests="permits"),

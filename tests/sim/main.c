@@ -23,7 +23,7 @@ struct totals {
     uint64_t watched;  /* of them, all but releases; and of these … */
     uint64_t impaired; /* … those that met a fault */
     uint64_t left, lost, doubled, repeated, windfalls, excused;
-    uint64_t permits, full, surveys, permit_rounds;
+    uint64_t permits, full, queries, permit_rounds;
     uint64_t asked[ASKS], listed, revived, spreads, sames;
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
@@ -84,7 +84,7 @@ static void add_totals(struct totals *totals, const struct world *world)
         totals->watched += rounds;
         totals->permits += server->metrics.permit_grants;
         totals->full += server->metrics.permit_refusals;
-        totals->surveys += server->metrics.permit_surveys;
+        totals->queries += server->metrics.permit_queries;
         totals->permit_rounds += world->has_permits ? rounds : 0;
         for (int j = 0; j < SIM_NODES; j++)
             for (int k = 0; k < BALLOT_KINDS; k++)
@@ -158,7 +158,7 @@ static void print_totals(const struct totals *totals)
     print_count("repeated grants", totals->repeated);
     print_count("permits granted", totals->permits);
     print_count("permits refused", totals->full);
-    print_count("surveys", totals->surveys);
+    print_count("queries", totals->queries);
     print_count("permit rounds", totals->permit_rounds);
     print_count("votes of evictors", totals->windfalls);
     print_count("excused by that", totals->excused);

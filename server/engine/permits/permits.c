@@ -10,7 +10,7 @@ enum {
        (waits.h). They begin with a grant that no release through this
        server led to; a pool has such grants among the others all the time. */
     RUN_MAX = 16,
-    GAP_US = 2000,    /* between two surveys because of announcements … */
+    GAP_US = 2000,    /* between two queries because of announcements … */
     GAP_SLOT_US = 20, /* … and more for each slot: they cost the nodes time */
     LOSSES_MAX = 20,  /* of one that does not wait, but may pause */
     LOSSES_AT_ONCE = 3,    /* without a pause after them */
@@ -29,9 +29,9 @@ struct permit {
     struct line *line;     /* of who asks */
     int64_t asked_us;      /* as in struct request */
     int64_t not_before_us; /* it does not try again before */
-    uint64_t event;        /* a survey after this one informs it */
+    uint64_t event;        /* a query after this one informs it */
     int losses;
-    bool is_blind;        /* it tries without a survey or a release */
+    bool is_blind;        /* it tries without a query or a release */
     bool is_blocked;      /* none was free, and it was woken since or will be */
     bool has_waited;      /* it was blocked before */
     bool is_looked;       /* it knows from its key hash whether it has slots */
@@ -39,7 +39,7 @@ struct permit {
     int losses_max;       /* of one that does not wait */
     struct slotset slots; /* that it tries, or was granted */
     enum metrics_handover woken_by;
-    struct engine_result last; /* of a try or survey that decided nothing */
+    struct engine_result last; /* of a try or query that decided nothing */
 };
 
 /* ---- timers ------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static bool permit_set_pool_timer(const struct permits *permits,
 {
     const struct engine_port *port = &permits->env->port;
     bool has_later = slotset_next(&pool->later, 0) >= 0;
-    int64_t at_us = pool->is_surveyed ? pool->deadline_us : turns_from_us(pool);
+    int64_t at_us = pool->is_queried ? pool->deadline_us : turns_from_us(pool);
     at_us = earlier(at_us, pool->retry_us);
     at_us = earlier(at_us, has_later ? pool->later_us : 0);
     return port->timer(port->ctx, timer_slot(TIMER_POOL, pool->head.index),
@@ -80,7 +80,7 @@ static void call_next(const struct permits *permits, const struct pool *next)
         (void)permit_set_pool_timer(permits, next);
 }
 
-/* It does not stand in line for a survey any more. */
+/* It does not stand in line for a query any more. */
 static void leave_line(const struct permits *permits, struct pool *pool)
 {
     call_next(permits, turns_leave(pool));
@@ -166,14 +166,14 @@ static struct permit *permit_first_waiting(const struct pool *pool)
     return it;
 }
 
-/* ---- surveys ------------------------------------------------------------ */
+/* ---- queries ------------------------------------------------------------ */
 
 /* What it must ask, so that each of the queue is informed; and whose key hash
  * it asks for: that of who pays for it, if it has to look, or the first's;
  * NULL: nobody's. */
-static const struct permit *choose_survey(const struct pool *pool,
-                                          const struct permit *payer,
-                                          struct call *call, int *wanted)
+static const struct permit *choose_query(const struct pool *pool,
+                                         const struct permit *payer,
+                                         struct call *call, int *wanted)
 {
     const struct permit *asking = payer->is_looked ? NULL : payer;
     const struct permit *it;
@@ -192,25 +192,25 @@ static const struct permit *choose_survey(const struct pool *pool,
 
 /* After too few answers, or a refusal. */
 static void note_failure(struct permits *permits, struct pool *pool,
-                         enum survey_outcome outcome, int64_t now_us)
+                         enum query_outcome outcome, int64_t now_us)
 {
     struct permit *it = TAILQ_FIRST(&pool->queue), *next;
     struct engine_result result = result_plain(
-        outcome == SURVEY_REFUSED ? OUTCOME_KEY_REFUSED : OUTCOME_NO_QUORUM,
+        outcome == QUERY_REFUSED ? OUTCOME_KEY_REFUSED : OUTCOME_NO_QUORUM,
         permits->env->settings.nodes);
-    memcpy(result.votes, pool->survey.votes, sizeof result.votes);
+    memcpy(result.votes, pool->query.votes, sizeof result.votes);
     for (; it != NULL; it = next) {
         next = TAILQ_NEXT(it, link);
-        if (it->ticket.state != TICKET_QUEUED || it->event > pool->surveyed)
+        if (it->ticket.state != TICKET_QUEUED || it->event > pool->queried)
             continue;
-        if (!ticket_waits(&it->ticket) || outcome == SURVEY_REFUSED)
+        if (!ticket_waits(&it->ticket) || outcome == QUERY_REFUSED)
             ticket_settle(&it->ticket, &result);
         else
             permit_put_off(it, &result, now_us);
     }
 }
 
-/* The one whose key hash the survey asks for; NULL: it has left. */
+/* The one whose key hash the query asks for; NULL: it has left. */
 static struct permit *find_asking(const struct pool *pool)
 {
     struct permit *it;
@@ -224,25 +224,25 @@ static struct permit *find_asking(const struct pool *pool)
 static void note_told(struct pool *pool, int64_t now_us)
 {
     struct permit *it, *asking = find_asking(pool);
-    pool_note_survey(pool, now_us);
+    pool_note_query(pool, now_us);
     TAILQ_FOREACH(it, &pool->queue, link)
     it->last.outcome = OUTCOME_PENDING;
     if (asking == NULL || asking->ticket.state != TICKET_QUEUED)
         return;
     asking->is_looked = true;
-    asking->slots = survey_own(&pool->survey);
+    asking->slots = query_own(&pool->query);
 }
 
-/* After a vote was noted. True: the survey has ended. */
-static bool survey_end(struct permits *permits, struct pool *pool)
+/* After a vote was noted. True: the query has ended. */
+static bool query_end(struct permits *permits, struct pool *pool)
 {
     int64_t now_us = environment_now(permits->env);
-    enum survey_outcome outcome = survey_outcome(&pool->survey);
-    if (outcome == SURVEY_OPEN)
+    enum query_outcome outcome = query_outcome(&pool->query);
+    if (outcome == QUERY_OPEN)
         return false;
-    pool->is_surveyed = false;
-    call_next(permits, turns_end(pool->payer, pool->survey.count));
-    if (outcome == SURVEY_TOLD)
+    pool->is_queried = false;
+    call_next(permits, turns_end(pool->payer, pool->query.count));
+    if (outcome == QUERY_TOLD)
         note_told(pool, now_us);
     else
         note_failure(permits, pool, outcome, now_us);
@@ -250,8 +250,8 @@ static bool survey_end(struct permits *permits, struct pool *pool)
 }
 
 /* False: it is not the turn of who pays yet, and the pool stands in line. */
-static bool survey_may_begin(const struct permits *permits, struct pool *pool,
-                             const struct permit *payer)
+static bool query_may_begin(const struct permits *permits, struct pool *pool,
+                            const struct permit *payer)
 {
     if (pool->line != payer->line) {
         leave_line(permits, pool);
@@ -261,50 +261,49 @@ static bool survey_may_begin(const struct permits *permits, struct pool *pool,
     return from_us != 0 && environment_now(permits->env) >= from_us;
 }
 
-static struct ballot survey_send(const struct permits *permits,
-                                 const struct pool *pool, int node,
-                                 struct call *call)
+static struct ballot query_send(const struct permits *permits,
+                                const struct pool *pool, int node,
+                                struct call *call)
 {
     return nodes_send(permits->nodes, node, call, pool->deadline_us,
-                      slots_handle(pool, tag_bits(TAG_SLOTS, pool->surveys)));
+                      slots_handle(pool, tag_bits(TAG_SLOTS, pool->queries)));
 }
 
 /*
  * Asks the nodes which of the pool's slots are free, for all in its queue. It
  * may end at once. Those that need not wait are answered if it fails.
  */
-static void survey_begin(struct permits *permits, struct pool *pool,
-                         const struct permit *payer)
+static void query_begin(struct permits *permits, struct pool *pool,
+                        const struct permit *payer)
 {
     int total = permits->env->settings.nodes, wanted = 1;
     struct call call = {.kind = CALL_SLOTS, .resource = pool->prefix};
-    const struct permit *asking = choose_survey(pool, payer, &call, &wanted);
+    const struct permit *asking = choose_query(pool, payer, &call, &wanted);
     pool->asking = asking != NULL ? slots_handle(asking, 0) : 0;
-    survey_init(&pool->survey, total, call.count, wanted);
+    query_init(&pool->query, total, call.count, wanted);
     if (asking != NULL)
-        survey_look(&pool->survey, asking->limit, asking->wanted,
-                    asking->only_repeats || asking->losses > 0);
-    pool->surveys++;
+        query_look(&pool->query, asking->limit, asking->wanted,
+                   asking->only_repeats || asking->losses > 0);
+    pool->queries++;
     pool->repeated = 0;
-    pool->is_surveyed = true;
-    pool->survey_us = environment_now(permits->env);
-    pool->deadline_us =
-        pool->survey_us + permits->env->settings.node_timeout_us;
-    pool->surveyed = permits->pools.events;
-    turns_begin(&permits->turns, payer->line, call.count, pool->survey_us);
+    pool->is_queried = true;
+    pool->query_us = environment_now(permits->env);
+    pool->deadline_us = pool->query_us + permits->env->settings.node_timeout_us;
+    pool->queried = permits->pools.events;
+    turns_begin(&permits->turns, payer->line, call.count, pool->query_us);
     pool->payer = payer->line;
     leave_line(permits, pool);
     pool->touched = (struct slotset){{0}};
-    permits->env->metrics->permit_surveys++;
+    permits->env->metrics->permit_queries++;
     for (int i = 0; i < total; i++) {
         enum node_state refusal =
             nodes_refusal(permits->nodes, i, CALL_ACQUIRE);
-        survey_note_ballot(&pool->survey, i,
-                           refusal != STATE_NONE
-                               ? ballot_unfit(refusal)
-                               : survey_send(permits, pool, i, &call));
+        query_note_ballot(&pool->query, i,
+                          refusal != STATE_NONE
+                              ? ballot_unfit(refusal)
+                              : query_send(permits, pool, i, &call));
     }
-    (void)survey_end(permits, pool);
+    (void)query_end(permits, pool);
 }
 
 /* ---- tries -------------------------------------------------------------- */
@@ -483,16 +482,16 @@ static void permits_try(struct permit *it, const struct slotset *slots)
 
 /* ---- the queue ---------------------------------------------------------- */
 
-enum act { ACT_NONE, ACT_TRY, ACT_REFUSE, ACT_SURVEY };
+enum act { ACT_NONE, ACT_TRY, ACT_REFUSE, ACT_QUERY };
 
-/* Of two that need a survey, the one whose identity has asked less. */
+/* Of two that need a query, the one whose identity has asked less. */
 static struct permit *choose_payer(struct permit *payer, struct permit *it)
 {
     return payer != NULL && payer->line->until_us <= it->line->until_us ? payer
                                                                         : it;
 }
 
-/* What is to be done next: with *who, who pays for a survey, and *slots. */
+/* What is to be done next: with *who, who pays for a query, and *slots. */
 static enum act permits_choose(const struct permits *permits, struct pool *pool,
                                struct permit **who, struct slotset *slots)
 {
@@ -539,7 +538,7 @@ static enum act permits_choose(const struct permits *permits, struct pool *pool,
         slotset_remove(&open, &mine);
     }
     *who = payer;
-    return payer != NULL && !pool->is_surveyed ? ACT_SURVEY : ACT_NONE;
+    return payer != NULL && !pool->is_queried ? ACT_QUERY : ACT_NONE;
 }
 
 static void retry_at(struct permits *permits, struct pool *pool, int64_t at_us)
@@ -563,7 +562,7 @@ static void plan_retry(struct permits *permits, struct pool *pool)
 }
 
 /*
- * Those that do not wait, and that no survey under way will inform: it asks for
+ * Those that do not wait, and that no query under way will inform: it asks for
  * another key hash, or has to wait for its turn; or they pause after a loss.
  */
 static void count_lingering(struct pool *pool)
@@ -571,7 +570,7 @@ static void count_lingering(struct pool *pool)
     struct permit *it = TAILQ_FIRST(&pool->queue), *next;
     for (; it != NULL; it = next) {
         next = TAILQ_NEXT(it, link);
-        bool is_served = pool->is_surveyed &&
+        bool is_served = pool->is_queried &&
                          (it->is_looked || pool->asking == slots_handle(it, 0));
         if (!is_served && it->ticket.state == TICKET_QUEUED &&
             !ticket_waits(&it->ticket))
@@ -584,7 +583,7 @@ static void permits_run(struct permits *permits, struct pool *pool)
     struct permit *it;
     struct slotset slots;
     enum act act;
-    /* Without users the pool is idle already, though a survey that they asked
+    /* Without users the pool is idle already, though a query that they asked
        for may still be under way; and what is to be done in a run that is under
        way is done there. */
     if (pool->users == 0 || pool->is_running)
@@ -596,8 +595,8 @@ static void permits_run(struct permits *permits, struct pool *pool)
             permits_try(it, &slots);
         else if (act == ACT_REFUSE)
             permit_settle_held(it);
-        else if (survey_may_begin(permits, pool, it))
-            survey_begin(permits, pool, it);
+        else if (query_may_begin(permits, pool, it))
+            query_begin(permits, pool, it);
         else
             break;
     }
@@ -605,7 +604,7 @@ static void permits_run(struct permits *permits, struct pool *pool)
         leave_line(permits, pool);
     count_lingering(pool);
     pool->is_running = false;
-    if (!pool->is_surveyed && permit_first_waiting(pool) != NULL)
+    if (!pool->is_queried && permit_first_waiting(pool) != NULL)
         plan_retry(permits, pool);
     (void)permit_set_pool_timer(permits, pool);
     pools_unuse(&permits->pools, pool);
@@ -622,11 +621,11 @@ static void permits_on_tried(struct ticket *ticket)
  * A node that had lost our script did nothing: it is asked the same once more.
  * False: it was, or cannot be asked.
  */
-static bool survey_repeat(struct permits *permits, struct pool *pool, int node)
+static bool query_repeat(struct permits *permits, struct pool *pool, int node)
 {
     struct call call = {.kind = CALL_SLOTS,
                         .resource = pool->prefix,
-                        .count = pool->survey.count};
+                        .count = pool->query.count};
     const struct permit *it = find_asking(pool);
     if (pool->repeated & nodeset_of(node))
         return false;
@@ -635,20 +634,20 @@ static bool survey_repeat(struct permits *permits, struct pool *pool, int node)
     if (it != NULL)
         call.key_hash = it->ticket.key_hash;
     pool->repeated |= nodeset_of(node);
-    return survey_send(permits, pool, node, &call).vote == VOTE_PENDING;
+    return query_send(permits, pool, node, &call).vote == VOTE_PENDING;
 }
 
 void permits_on_reply(struct permits *permits, int node, uint64_t tag,
                       const struct call_reply *reply)
 {
     struct pool *pool = slots_find(&permits->pools.slots, tag);
-    if (pool == NULL || !pool->is_surveyed ||
-        tag_bits(TAG_SLOTS, pool->surveys) != slots_user_bits(tag))
+    if (pool == NULL || !pool->is_queried ||
+        tag_bits(TAG_SLOTS, pool->queries) != slots_user_bits(tag))
         return;
-    if (reply->state == STATE_NO_SCRIPT && survey_repeat(permits, pool, node))
+    if (reply->state == STATE_NO_SCRIPT && query_repeat(permits, pool, node))
         return;
-    survey_note_reply(&pool->survey, node, reply);
-    if (survey_end(permits, pool))
+    query_note_reply(&pool->query, node, reply);
+    if (query_end(permits, pool))
         permits_run(permits, pool);
 }
 
@@ -837,7 +836,7 @@ void permits_on_announced(struct permits *permits, int node,
             permit_first_waiting(pool) != NULL) {
             pool->woken_by = HANDOVER_ANNOUNCEMENT;
             retry_at(permits, pool,
-                     at_least(at_us, pool->survey_us + gap_us(pool)));
+                     at_least(at_us, pool->query_us + gap_us(pool)));
         }
     } else if (told == quorum) {
         pool->woken_by = HANDOVER_ANNOUNCEMENT;
@@ -865,9 +864,9 @@ void permits_on_pool_timer(struct permits *permits, uint32_t index)
     int64_t now_us = environment_now(permits->env);
     if (pool == NULL)
         return;
-    if (pool->is_surveyed && now_us >= pool->deadline_us) {
-        survey_note_rest(&pool->survey);
-        (void)survey_end(permits, pool);
+    if (pool->is_queried && now_us >= pool->deadline_us) {
+        query_note_rest(&pool->query);
+        (void)query_end(permits, pool);
     }
     int slot = slotset_next(&pool->later, 0);
     if (slot >= 0 && now_us >= pool->later_us) {

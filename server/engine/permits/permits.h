@@ -10,8 +10,8 @@
  * of slots, never more than limit permits are granted.
  *
  * A permit tries slots that are believed free (pool.h). If it loses, or if none
- * is believed free, a survey tells which are (pool.h); one at a time, for all
- * that want to know. It is answered 409 only after a survey that began when it
+ * is believed free, a query tells which are (pool.h); one at a time, for all
+ * that want to know. It is answered 409 only after a query that began when it
  * was there already.
  *
  * All permits of a pool stand in one queue, first come, first served. One that
@@ -20,7 +20,7 @@
  *
  * Those that wait are woken by a release through this server, which hands the
  * slot to the first of them in the same batch; by announcements; and by
- * surveys: when a TTL has ended, and now and then.
+ * queries: when a TTL has ended, and now and then.
  */
 #ifndef REDLOCKD_PERMITS_H
 #define REDLOCKD_PERMITS_H
@@ -73,7 +73,7 @@ void permits_on_release(struct permits *permits, struct span names);
 void permits_on_announced(struct permits *permits, int node,
                           struct span resource, int64_t number);
 
-/* A node's answer to a survey. */
+/* A node's answer to a query. */
 void permits_on_reply(struct permits *permits, int node, uint64_t tag,
                       const struct call_reply *reply);
 

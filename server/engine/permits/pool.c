@@ -81,140 +81,140 @@ int slotset_nth(const struct slotset *set, int n)
     return word * 64 + __builtin_ctzll(bits);
 }
 
-/* ---- surveys ------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------- */
 
-void survey_init(struct survey *survey, int total, int count, int wanted)
+void query_init(struct query *query, int total, int count, int wanted)
 {
     assert(total <= NODES_MAX && count > 0 && count <= POOL_SLOTS_MAX);
-    *survey = (struct survey){.total = total, .count = count, .wanted = wanted};
+    *query = (struct query){.total = total, .count = count, .wanted = wanted};
     for (int i = 0; i < total; i++)
-        survey->votes[i].vote = VOTE_PENDING;
+        query->votes[i].vote = VOTE_PENDING;
 }
 
-void survey_look(struct survey *survey, int limit, int wanted, bool must_prove)
+void query_look(struct query *query, int limit, int wanted, bool must_prove)
 {
-    assert(limit <= survey->count && wanted > 0);
-    survey->own_limit = limit;
-    survey->own_wanted = wanted;
-    survey->must_prove = must_prove;
+    assert(limit <= query->count && wanted > 0);
+    query->own_limit = limit;
+    query->own_wanted = wanted;
+    query->must_prove = must_prove;
 }
 
-void survey_note_ballot(struct survey *survey, int node, struct ballot ballot)
+void query_note_ballot(struct query *query, int node, struct ballot ballot)
 {
-    if (survey->votes[node].vote == VOTE_PENDING)
-        survey->votes[node] = ballot;
+    if (query->votes[node].vote == VOTE_PENDING)
+        query->votes[node] = ballot;
 }
 
-void survey_note_reply(struct survey *survey, int node,
-                       const struct call_reply *reply)
+void query_note_reply(struct query *query, int node,
+                      const struct call_reply *reply)
 {
     struct ballot ballot = call_ballot(reply);
-    if (survey->votes[node].vote != VOTE_PENDING)
+    if (query->votes[node].vote != VOTE_PENDING)
         return;
-    if (ballot.vote == VOTE_DONE && reply->slots.len != (size_t)survey->count)
+    if (ballot.vote == VOTE_DONE && reply->slots.len != (size_t)query->count)
         ballot = (struct ballot){.vote = VOTE_UNREADABLE};
-    survey->votes[node] = ballot;
+    query->votes[node] = ballot;
     if (ballot.vote != VOTE_DONE)
         return;
-    survey->rest_ms[survey->answers++] = reply->pttl_ms;
-    for (int i = 0; i < survey->count; i++) {
+    query->rest_ms[query->answers++] = reply->pttl_ms;
+    for (int i = 0; i < query->count; i++) {
         if (reply->slots.ptr[i] != CALL_SLOT_FREE)
-            survey->taken[i]++;
+            query->taken[i]++;
         if (reply->slots.ptr[i] == CALL_SLOT_OWN)
-            survey->own[i]++;
+            query->own[i]++;
     }
 }
 
-void survey_note_rest(struct survey *survey)
+void query_note_rest(struct query *query)
 {
-    for (int i = 0; i < survey->total; i++)
-        survey_note_ballot(survey, i, (struct ballot){.vote = VOTE_UNANSWERED});
+    for (int i = 0; i < query->total; i++)
+        query_note_ballot(query, i, (struct ballot){.vote = VOTE_UNANSWERED});
 }
 
-static int count_votes(const struct survey *survey, enum vote vote)
+static int count_votes(const struct query *query, enum vote vote)
 {
     int count = 0;
-    for (int i = 0; i < survey->total; i++)
-        count += survey->votes[i].vote == vote;
+    for (int i = 0; i < query->total; i++)
+        count += query->votes[i].vote == vote;
     return count;
 }
 
 /* So many nodes are known to have no key there. */
-static int free_on(const struct survey *survey, int slot)
+static int free_on(const struct query *query, int slot)
 {
-    return survey->answers - survey->taken[slot];
+    return query->answers - query->taken[slot];
 }
 
 /* Whether no answer that is still to come changes which slots are its own. */
-static bool is_own_clear(const struct survey *survey, int pending)
+static bool is_own_clear(const struct query *query, int pending)
 {
-    int quorum = quorum_of(survey->total), seen = 0, proven = 0, open = 0;
-    for (int i = 0; i < survey->own_limit; i++) {
-        int own = survey->own[i];
+    int quorum = quorum_of(query->total), seen = 0, proven = 0, open = 0;
+    for (int i = 0; i < query->own_limit; i++) {
+        int own = query->own[i];
         seen += own > 0;
         proven += own >= quorum;
         open += own > 0 && own < quorum && own + pending >= quorum;
     }
-    return open == 0 || proven >= survey->own_wanted ||
-           seen < survey->own_wanted ||
-           (seen == survey->own_wanted && !survey->must_prove);
+    return open == 0 || proven >= query->own_wanted ||
+           seen < query->own_wanted ||
+           (seen == query->own_wanted && !query->must_prove);
 }
 
-enum survey_outcome survey_outcome(const struct survey *survey)
+enum query_outcome query_outcome(const struct query *query)
 {
-    int quorum = quorum_of(survey->total), free = 0, open = 0;
-    int pending = count_votes(survey, VOTE_PENDING);
-    int refused = count_votes(survey, VOTE_KEY_REFUSED);
-    if (survey->answers < quorum) {
+    int quorum = quorum_of(query->total), free = 0, open = 0;
+    int pending = count_votes(query, VOTE_PENDING);
+    int refused = count_votes(query, VOTE_KEY_REFUSED);
+    if (query->answers < quorum) {
         bool may_change =
-            pending > 0 && (survey->answers + pending >= quorum ||
+            pending > 0 && (query->answers + pending >= quorum ||
                             (refused < quorum && refused + pending >= quorum));
-        return may_change          ? SURVEY_OPEN
-               : refused >= quorum ? SURVEY_REFUSED
-                                   : SURVEY_NO_QUORUM;
+        return may_change          ? QUERY_OPEN
+               : refused >= quorum ? QUERY_REFUSED
+                                   : QUERY_NO_QUORUM;
     }
-    for (int i = 0; i < survey->count; i++) {
-        bool is_free = free_on(survey, i) >= quorum;
+    for (int i = 0; i < query->count; i++) {
+        bool is_free = free_on(query, i) >= quorum;
         free += is_free;
-        open += !is_free && free_on(survey, i) + pending >= quorum;
+        open += !is_free && free_on(query, i) + pending >= quorum;
     }
     bool is_clear =
-        (free >= survey->wanted || open == 0) && is_own_clear(survey, pending);
-    return is_clear || pending == 0 ? SURVEY_TOLD : SURVEY_OPEN;
+        (free >= query->wanted || open == 0) && is_own_clear(query, pending);
+    return is_clear || pending == 0 ? QUERY_TOLD : QUERY_OPEN;
 }
 
-struct slotset survey_own(const struct survey *survey)
+struct slotset query_own(const struct query *query)
 {
     struct slotset set = {{0}};
-    int least = survey->must_prove ? quorum_of(survey->total) : 1, count = 0;
-    for (int nodes = survey->answers; nodes >= least; nodes--)
-        for (int i = 0; i < survey->own_limit && count < survey->own_wanted;
+    int least = query->must_prove ? quorum_of(query->total) : 1, count = 0;
+    for (int nodes = query->answers; nodes >= least; nodes--)
+        for (int i = 0; i < query->own_limit && count < query->own_wanted;
              i++) {
-            if (survey->own[i] != nodes)
+            if (query->own[i] != nodes)
                 continue;
             slotset_add(&set, i);
             count++;
         }
-    return count == survey->own_wanted ? set : (struct slotset){{0}};
+    return count == query->own_wanted ? set : (struct slotset){{0}};
 }
 
-struct slotset survey_free(const struct survey *survey)
+struct slotset query_free(const struct query *query)
 {
     struct slotset set = {{0}};
-    for (int i = 0; i < survey->count; i++)
-        if (free_on(survey, i) >= quorum_of(survey->total))
+    for (int i = 0; i < query->count; i++)
+        if (free_on(query, i) >= quorum_of(query->total))
             slotset_add(&set, i);
     return set;
 }
 
-int64_t survey_rest_ms(const struct survey *survey)
+int64_t query_rest_ms(const struct query *query)
 {
     int64_t rests[NODES_MAX];
     int count = 0;
-    for (int i = 0; i < survey->answers; i++)
-        if (survey->rest_ms[i] >= 0)
-            rests[count++] = survey->rest_ms[i];
-    int quorum = quorum_of(survey->total);
+    for (int i = 0; i < query->answers; i++)
+        if (query->rest_ms[i] >= 0)
+            rests[count++] = query->rest_ms[i];
+    int quorum = quorum_of(query->total);
     if (count < quorum)
         return -1;
     return order_statistic(rests, count, quorum - 1);
@@ -298,7 +298,7 @@ void pools_unuse(struct pools *pools, struct pool *pool)
     if (++pools->idle_count <= IDLE_MAX)
         return;
     struct pool *oldest = TAILQ_FIRST(&pools->idle);
-    while (oldest != NULL && oldest->is_surveyed)
+    while (oldest != NULL && oldest->is_queried)
         oldest = TAILQ_NEXT(oldest, link);
     if (oldest == NULL)
         return;
@@ -315,8 +315,8 @@ bool pool_is_trusted(const struct pool *pool)
 }
 
 /*
- * A first try costs a round, and two more if it is lost: a survey and another
- * try. To begin with the survey costs two. So to try first is better if more
+ * A first try costs a round, and two more if it is lost: a query and another
+ * try. To begin with the query costs two. So to try first is better if more
  * than half of the tries win.
  */
 void pool_note_first_try(struct pool *pool, bool is_won)
@@ -366,12 +366,12 @@ static void judge_hints(struct pool *pool, const struct slotset *told,
         pool_note_first_try(pool, 2 * slotset_count(&right) > count);
 }
 
-void pool_note_survey(struct pool *pool, int64_t now_us)
+void pool_note_query(struct pool *pool, int64_t now_us)
 {
-    const struct survey *survey = &pool->survey;
-    struct slotset told = slotset_below(survey->count);
-    struct slotset taken = told, free = survey_free(survey);
-    int64_t rest_ms = survey_rest_ms(survey);
+    const struct query *query = &pool->query;
+    struct slotset told = slotset_below(query->count);
+    struct slotset taken = told, free = query_free(query);
+    int64_t rest_ms = query_rest_ms(query);
     slotset_remove(&taken, &free);
     slotset_remove(&pool->later, &taken);
     slotset_remove(&told, &pool->touched);
@@ -380,7 +380,7 @@ void pool_note_survey(struct pool *pool, int64_t now_us)
     slotset_keep(&taken, &told);
     slotset_join(&pool->taken, &taken);
     pool->free_from_us = rest_ms >= 0 ? now_us + rest_ms * US_PER_MS : 0;
-    pool->informed = pool->surveyed;
+    pool->informed = pool->queried;
 }
 
 /* ---- news --------------------------------------------------------------- */
@@ -415,7 +415,7 @@ void pool_free_later(struct pool *pool, int slot, int64_t at_us)
     slotset_add(&pool->later, slot);
 }
 
-/* ---- whose survey is next ----------------------------------------------- */
+/* ---- whose query is next ----------------------------------------------- */
 
 void turns_init(struct turns *turns)
 {

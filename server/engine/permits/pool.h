@@ -4,8 +4,8 @@
  * their slots, and the permits that want one.
  *
  * What is believed is a hint. It comes from grants and releases here, and from
- * surveys; others take and free slots, and TTLs end. A slot that is believed
- * free is tried; only a survey tells that none is free.
+ * queries; others take and free slots, and TTLs end. A slot that is believed
+ * free is tried; only a query tells that none is free.
  */
 #ifndef REDLOCKD_POOL_H
 #define REDLOCKD_POOL_H
@@ -61,7 +61,7 @@ int slotset_next(const struct slotset *set, int from);
 /* The n-th, from 0; it must be there. */
 int slotset_nth(const struct slotset *set, int n);
 
-/* ---- surveys ------------------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------- */
 
 /*
  * Which slots of a pool are free, as the nodes tell when each is asked once. An
@@ -70,20 +70,20 @@ int slotset_nth(const struct slotset *set, int n);
  * A slot is free if a majority of the configured nodes has no key there. It is
  * taken if no answer that is still to come could make it free.
  *
- * A survey may ask for the slots that a client has already, by its key hash. A
+ * A query may ask for the slots that a client has already, by its key hash. A
  * lock that is held shows in the answers of any quorum, be it on one node. So
  * does what a lost try left behind on a node that is away. If more slots show
  * than the client wants, those that most nodes have are its own, and answers
  * that are still to come are waited for.
  */
-enum survey_outcome {
-    SURVEY_OPEN, /* an answer that is still to come may matter */
-    SURVEY_TOLD,
-    SURVEY_REFUSED,   /* a majority's ACL denies the keys */
-    SURVEY_NO_QUORUM, /* too few nodes answered */
+enum query_outcome {
+    QUERY_OPEN, /* an answer that is still to come may matter */
+    QUERY_TOLD,
+    QUERY_REFUSED,   /* a majority's ACL denies the keys */
+    QUERY_NO_QUORUM, /* too few nodes answered */
 };
 
-struct survey {
+struct query {
     int total;  /* configured nodes */
     int count;  /* slots */
     int wanted; /* so many free ones are enough */
@@ -99,30 +99,30 @@ struct survey {
 };
 
 /* Starts with all votes pending. */
-void survey_init(struct survey *survey, int total, int count, int wanted);
+void query_init(struct query *query, int total, int count, int wanted);
 
 /* It asks for a key hash: what this is for stands at the members. */
-void survey_look(struct survey *survey, int limit, int wanted, bool must_prove);
+void query_look(struct query *query, int limit, int wanted, bool must_prove);
 
 /* The node's pending vote is this one, or its answer; others are ignored. */
-void survey_note_ballot(struct survey *survey, int node, struct ballot ballot);
-void survey_note_reply(struct survey *survey, int node,
-                       const struct call_reply *reply);
+void query_note_ballot(struct query *query, int node, struct ballot ballot);
+void query_note_reply(struct query *query, int node,
+                      const struct call_reply *reply);
 
 /* No more answers come. */
-void survey_note_rest(struct survey *survey);
+void query_note_rest(struct query *query);
 
-enum survey_outcome survey_outcome(const struct survey *survey);
+enum query_outcome query_outcome(const struct query *query);
 
 /* Of one that is told: the slots that are free. */
-struct slotset survey_free(const struct survey *survey);
+struct slotset query_free(const struct query *query);
 
 /* The slots that the key hash has already: as many as are wanted, or none. */
-struct slotset survey_own(const struct survey *survey);
+struct slotset query_own(const struct query *query);
 
 /* How long until a slot may be free on a majority because TTLs end, ms; -1:
  * unknown. */
-int64_t survey_rest_ms(const struct survey *survey);
+int64_t query_rest_ms(const struct query *query);
 
 /* ---- pools --------------------------------------------------------------- */
 
@@ -146,20 +146,20 @@ struct pool {
     /* hints */
     struct slotset taken;   /* believed so; those tried from here are */
     struct slotset trying;  /* from here, and not decided */
-    struct slotset touched; /* from here, since the survey began */
+    struct slotset touched; /* from here, since the query began */
     int trust;              /* in them: grows with each first try that wins */
 
-    /* the survey: of all that has happened before it, permits are informed */
-    struct survey survey;
-    bool is_surveyed;       /* it is open */
-    unsigned surveys;       /* number of the latest */
+    /* the query: of all that has happened before it, permits are informed */
+    struct query query;
+    bool is_queried;        /* it is open */
+    unsigned queries;       /* number of the latest */
     uint16_t repeated;      /* bit per node: had lost our script, and was asked
                                once more */
     struct line *line;      /* that it stands in for the next; NULL: none */
-    struct line *payer;     /* for the latest survey */
+    struct line *payer;     /* for the latest query */
     TAILQ_ENTRY(pool) turn; /* in its line */
-    int64_t survey_us, deadline_us;
-    uint64_t surveyed;    /* its place in the order of events */
+    int64_t query_us, deadline_us;
+    uint64_t queried;     /* its place in the order of events */
     uint64_t informed;    /* the place of the last that was told */
     uint64_t asking;      /* the permit whose key hash it asks for; 0: none */
     int64_t free_from_us; /* when a TTL ends that it was told; 0: unknown */
@@ -173,8 +173,8 @@ struct pool {
     struct slotnews *news; /* malloc'ed; of each slot, or NULL */
     struct slotset later;  /* believed free from later_us on */
     int64_t later_us;
-    int64_t retry_us;    /* the next survey, if nothing happens; 0: none */
-    int64_t distrust_us; /* until then announcements lead to a survey */
+    int64_t retry_us;    /* the next query, if nothing happens; 0: none */
+    int64_t distrust_us; /* until then announcements lead to a query */
     int run;             /* grants in a row, woken by releases here */
 
     char text[RESOURCE_MAX];
@@ -215,8 +215,8 @@ void pool_note_tried(struct pool *pool, const struct slotset *slots,
 /* A slot was freed, as far as this server knows. */
 void pool_note_free(struct pool *pool, int slot);
 
-/* The survey was told. */
-void pool_note_survey(struct pool *pool, int64_t now_us);
+/* The query was told. */
+void pool_note_query(struct pool *pool, int64_t now_us);
 
 /* Makes room for news of so many slots; without memory there are fewer. Forgets
  * them. */
@@ -226,14 +226,14 @@ void pool_drop_news(struct pool *pool);
 /* A slot is believed free from this moment on. */
 void pool_free_later(struct pool *pool, int slot, int64_t at_us);
 
-/* ---- whose survey is next ----------------------------------------------- */
+/* ---- whose query is next ----------------------------------------------- */
 
 /*
- * Surveys of large pools cost the nodes time, and clients cause them: so all of
+ * Queries of large pools cost the nodes time, and clients cause them: so all of
  * them together ask about one slot in 10 µs at most, in the long run, and each
  * identity that asks has an equal share of that. One that has asked little of
  * late asks at once, whatever the others do. No identity has more under way
- * than one survey of a large pool: on slow nodes, others would wait behind it.
+ * than one query of a large pool: on slow nodes, others would wait behind it.
  *
  * The pools that an identity wants to know about stand in its line, first come,
  * first served; no pool is in two lines.
@@ -242,7 +242,7 @@ void pool_free_later(struct pool *pool, int slot, int64_t at_us);
 /* Of one identity. */
 struct line {
     TAILQ_HEAD(, pool) pools;
-    int64_t until_us; /* its surveys so far may take the nodes */
+    int64_t until_us; /* its queries so far may take the nodes */
     int open;         /* slots that the nodes are being asked about */
 };
 
@@ -261,11 +261,11 @@ void turns_join(struct line *line, struct pool *pool);
  */
 struct pool *turns_leave(struct pool *pool);
 
-/* From when on the pool may be surveyed; 0: not as it is, since it is not the
+/* From when on the pool may be queried; 0: not as it is, since it is not the
  * first of a line, or enough is under way. */
 int64_t turns_from_us(const struct pool *pool);
 
-/* A survey of so many slots begins, for this line. */
+/* A query of so many slots begins, for this line. */
 void turns_begin(struct turns *turns, struct line *line, int slots,
                  int64_t now_us);
 

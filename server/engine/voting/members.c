@@ -63,7 +63,7 @@ static bool may_mark(const struct members *members, int node, int64_t now_us)
 {
     if (members->settings.is_observer)
         return false;
-    if (!members->is_surveyed || !members->node[node].is_known)
+    if (!members->is_queried || !members->node[node].is_known)
         return false;
     if (members->node[node].is_outdated)
         return !rules_is_others(members, node, now_us) &&
@@ -338,7 +338,7 @@ static bool is_outdated(const struct members *members, int node)
 }
 
 /* What is known after a look at any node. */
-static void note_survey(struct members *members)
+static void note_query(struct members *members)
 {
     int answered = 0;
     for (int i = 0; i < members->settings.nodes; i++) {
@@ -346,7 +346,7 @@ static void note_survey(struct members *members)
         it->is_outdated = is_outdated(members, i);
         answered += it->looked_us != 0;
     }
-    members->is_surveyed |= answered >= members->quorum;
+    members->is_queried |= answered >= members->quorum;
 }
 
 /*
@@ -433,7 +433,7 @@ void members_on_look(struct members *members, int node,
         witness_on_told(&members->witness, node, look, sent_us, now_us);
     else
         witness_on_lost(&members->witness, node);
-    note_survey(members);
+    note_query(members);
     if (is_admitted) {
         firststart_forget(&members->start, node);
         members_on_generation(members, node, look->generation);

@@ -119,7 +119,7 @@ struct members {
     int epoch;               /* of the configuration */
     bool is_epoch_known;     /* a majority has told it */
     bool is_succeeded;       /* newer names have taken nodes from ours */
-    bool is_surveyed;        /* a majority has once answered looks */
+    bool is_queried;         /* a majority has once answered looks */
     int64_t established_us;  /* first saw an admission of our nodes; 0: never */
     int established_epoch;   /* the last epoch in which it saw one */
     int64_t epoch_us;        /* first saw one in that epoch; 0: never */

@@ -399,7 +399,7 @@ static void log_epoch(struct nodes *nodes)
 static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
 {
     const struct members *members = &nodes->members;
-    if (!members->is_surveyed || !rules_is_refused(members)) {
+    if (!members->is_queried || !rules_is_refused(members)) {
         nodes->refused_us = 0;
         nodes->is_refusal_logged = false;
         return;

@@ -102,7 +102,7 @@ TEST(a_machine_that_kept_its_memory_is_marked_at_once)
 
 TEST(nothing_is_marked_before_a_majority_was_looked_at)
 {
-    voters.members.is_surveyed = false;
+    voters.members.is_queried = false;
     for (int i = 0; i < 3; i++) {
         voters_up(i);
         voters_expect(MEMBER_PROBE, i);

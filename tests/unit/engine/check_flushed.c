@@ -69,11 +69,11 @@ TEST(a_release_is_sent_again_once)
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
 
-TEST(a_survey_is_sent_again_once)
+TEST(a_query_is_sent_again_once)
 {
     engine_op op = pooling_ask(1, 1, 0);
     pooling_hold();
-    ck_assert_int_eq(pooling_surveys(), 1);
+    ck_assert_int_eq(pooling_queries(), 1);
     int sent = play_count(CALL_SLOTS);
     play_answer_range(CALL_SLOTS, 0, PLAY_NODES, FLUSHED);
     ck_assert_int_eq(play_count(CALL_SLOTS), 2 * sent);

@@ -40,7 +40,7 @@ static const struct {
 } stories[] = {
     /* each gets another slot at the first try, as the others are known */
     {0, 1, 1, NO_KEY, ">0 granted", OUTCOME_GRANTED},
-    /* a survey is only a hint: the first that is there gets it */
+    /* a query is only a hint: the first that is there gets it */
     {0, 3, 1, NO_KEY, ">* held 110 >2 held 111", OUTCOME_HELD},
     /* its holder died, or released it through another server */
     {2, 2, 1, NO_KEY, "10 >1 granted", OUTCOME_GRANTED},
@@ -52,7 +52,7 @@ static const struct {
     {0, 4, 1, ONLY_REPEATS, "0021 >2 held", OUTCOME_HELD},
 };
 
-static void play_word(struct span word, int *tries, int *surveys)
+static void play_word(struct span word, int *tries, int *queries)
 {
     if (span_is(word, "held")) {
         pooling_hold();
@@ -64,15 +64,15 @@ static void play_word(struct span word, int *tries, int *surveys)
             ck_assert_str_eq(pooling_tried(),
                              textf("pool" NAMES_SLOT "%c", word.ptr[1]));
     } else {
-        ++*surveys;
-        ck_assert_int_eq(pooling_surveys(), *surveys);
+        ++*queries;
+        ck_assert_int_eq(pooling_queries(), *queries);
         pooling_tell(3, textf("%.*s", (int)word.len, word.ptr));
     }
 }
 
-TEST_EACH(tries_follow_surveys_until_there_is_no_free_slot, stories)
+TEST_EACH(tries_follow_queries_until_there_is_no_free_slot, stories)
 {
-    int tries = stories[_i].taken, surveys = 0;
+    int tries = stories[_i].taken, queries = 0;
     struct span rest = span_of(stories[_i].story);
     for (int i = 0; i < stories[_i].taken; i++)
         (void)pooling_win(stories[_i].limit);
@@ -80,10 +80,10 @@ TEST_EACH(tries_follow_surveys_until_there_is_no_free_slot, stories)
         ask_for(stories[_i].limit, stories[_i].permits, stories[_i].repeating);
     while (rest.len > 0) {
         ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        play_word(span_take(&rest, ' '), &tries, &surveys);
+        play_word(span_take(&rest, ' '), &tries, &queries);
     }
     ck_assert_int_eq(pooling_tries(), tries);
-    ck_assert_int_eq(pooling_surveys(), surveys);
+    ck_assert_int_eq(pooling_queries(), queries);
     ck_assert_int_eq(play_outcome(op), stories[_i].outcome);
 }
 
@@ -93,7 +93,7 @@ TEST(a_permit_is_a_lock_on_a_slot)
 {
     engine_op op = pooling_ask(10, 1, 0);
     ck_assert_int_eq(pooling_tries(), 1);
-    ck_assert_int_eq(pooling_surveys(), 0);
+    ck_assert_int_eq(pooling_queries(), 0);
     ck_assert(strncmp(pooling_tried(), SLOT(), 5) == 0);
     pooling_grant();
     const struct engine_result *result = play_result(op);
@@ -117,7 +117,7 @@ TEST(each_gets_another_slot_at_the_first_try)
         is_taken[slot] = true;
     }
     ck_assert_int_eq(pooling_tries(), 10);
-    ck_assert_int_eq(pooling_surveys(), 0);
+    ck_assert_int_eq(pooling_queries(), 0);
 }
 
 /* Two clients that ask at once must not meet. */
@@ -129,13 +129,13 @@ TEST(those_under_way_try_different_slots)
     ck_assert_str_ne(first, pooling_tried());
 }
 
-TEST(a_full_pool_is_refused_after_a_survey)
+TEST(a_full_pool_is_refused_after_a_query)
 {
     (void)pooling_win(2);
     (void)pooling_win(2);
     engine_op op = pooling_ask(2, 1, 0);
     ck_assert_int_eq(pooling_tries(), 2);
-    ck_assert_int_eq(pooling_surveys(), 1);
+    ck_assert_int_eq(pooling_queries(), 1);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     pooling_tell(3, "11");
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
@@ -146,7 +146,7 @@ TEST(a_full_pool_is_refused_after_a_survey)
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_HELD], 1);
 }
 
-/* Of those after a survey it says nothing. */
+/* Of those after a query it says nothing. */
 TEST(who_loses_most_first_tries_asks_first)
 {
     int lost = 0;
@@ -162,7 +162,7 @@ TEST(who_loses_most_first_tries_asks_first)
         (void)pooling_ask(1, 1, 0);
     }
     ck_assert_int_gt(lost, 1);
-    ck_assert_int_eq(pooling_surveys(), 1);
+    ck_assert_int_eq(pooling_queries(), 1);
 }
 
 /* Without answers, or without nodes. */
@@ -192,9 +192,9 @@ TEST(a_key_that_an_acl_denies_is_told)
     ck_assert_int_eq(play_outcome(other), OUTCOME_KEY_REFUSED);
 }
 
-/* ---- whose survey is next ------------------------------------------------ */
+/* ---- whose query is next ------------------------------------------------ */
 
-/* With a key, so that a survey is needed. */
+/* With a key, so that a query is needed. */
 static engine_op ask_as(int asker, const char *pool, int limit)
 {
     static int keys;
@@ -216,8 +216,8 @@ static void ask_for_many(int asker, int count, engine_op ops[])
     }
 }
 
-/* The pool that the newest survey asks about. */
-static const struct play_call *newest_survey(void)
+/* The pool that the newest query asks about. */
+static const struct play_call *newest_query(void)
 {
     const struct play_call *it = &play.sent[play.sent_count - 1];
     ck_assert_int_eq(it->call.kind, CALL_SLOTS);
@@ -233,48 +233,48 @@ static const char *repeated(char letter, int count)
     return letters;
 }
 
-/* All nodes answer the oldest survey that is open: no slot is free. */
+/* All nodes answer the oldest query that is open: no slot is free. */
 static void tell_of_large(void)
 {
     pooling_tell(PLAY_NODES, repeated('1', POOL_SLOTS_MAX));
 }
 
 /* Of each server, whoever causes them: they take the nodes' time. */
-TEST(surveys_of_many_large_pools_take_turns)
+TEST(queries_of_many_large_pools_take_turns)
 {
     enum { POOLS = 6 };
     engine_op ops[POOLS];
     ask_for_many(0, POOLS, ops);
     for (int i = 1; i <= 3; i++) { /* one after the other */
-        ck_assert_int_eq(pooling_surveys(), i);
+        ck_assert_int_eq(pooling_queries(), i);
         tell_of_large();
         play_advance(1);
     }
-    ck_assert_int_eq(pooling_surveys(), 3);
+    ck_assert_int_eq(pooling_queries(), 3);
     play_advance(11000);
-    ck_assert_int_eq(pooling_surveys(), 4);
+    ck_assert_int_eq(pooling_queries(), 4);
     play_advance(11000); /* the nodes are slow */
-    ck_assert_int_eq(pooling_surveys(), 4);
+    ck_assert_int_eq(pooling_queries(), 4);
     tell_of_large();
     play_advance(1);
-    ck_assert_int_eq(pooling_surveys(), 5);
+    ck_assert_int_eq(pooling_queries(), 5);
     tell_of_large();
     play_advance(11000);
     tell_of_large();
     ck_assert_int_eq(play.answers, POOLS);
     play_advance(1000000); /* nothing is left to do */
-    ck_assert_int_eq(pooling_surveys(), POOLS);
+    ck_assert_int_eq(pooling_queries(), POOLS);
 }
 
-/* The survey of a pool that nobody uses any more ends, too. */
-TEST(a_survey_without_answers_holds_up_no_other_for_long)
+/* The query of a pool that nobody uses any more ends, too. */
+TEST(a_query_without_answers_holds_up_no_other_for_long)
 {
     engine_op ops[2];
     ask_for_many(1, 2, ops);
     (void)engine_abandon(play.engine, ops[0]);
-    ck_assert_int_eq(pooling_surveys(), 1);
+    ck_assert_int_eq(pooling_queries(), 1);
     play_advance(play_settings.node_timeout_us + 1000);
-    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_int_eq(pooling_queries(), 2);
     ck_assert_int_eq(play_outcome(ops[1]), OUTCOME_PENDING);
 }
 
@@ -282,46 +282,46 @@ TEST(an_identity_that_asks_for_much_holds_up_no_other)
 {
     engine_op ops[10];
     ask_for_many(1, 10, ops);
-    ck_assert_int_eq(pooling_surveys(), 1);
+    ck_assert_int_eq(pooling_queries(), 1);
     (void)ask_as(2, "small", 3);
-    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_int_eq(pooling_queries(), 2);
     (void)ask_as(3, "large", POOL_SLOTS_MAX);
-    ck_assert_int_eq(pooling_surveys(), 3);
-    ck_assert_str_eq(newest_survey()->resource, "large" NAMES_SLOT);
+    ck_assert_int_eq(pooling_queries(), 3);
+    ck_assert_str_eq(newest_query()->resource, "large" NAMES_SLOT);
 }
 
 /* Each has half as many as if it were alone. */
 TEST(identities_share_the_nodes_time)
 {
     engine_op ops[20];
-    int surveys[2] = {0, 0};
+    int queries[2] = {0, 0};
     ask_for_many(1, 10, ops);
     ask_for_many(2, 10, ops + 10);
     for (int ms = 0; ms < 100; ms++) {
         while (play_find(CALL_SLOTS, 0) != NULL) {
-            surveys[play_find(CALL_SLOTS, 0)->resource[6] - '1']++;
+            queries[play_find(CALL_SLOTS, 0)->resource[6] - '1']++;
             tell_of_large();
         }
         play.sent_count = 0;
         play_advance(1000);
     }
     for (int i = 0; i < 2; i++) {
-        ck_assert_int_ge(surveys[i], 6);
-        ck_assert_int_le(surveys[i], 8);
+        ck_assert_int_ge(queries[i], 6);
+        ck_assert_int_le(queries[i], 8);
     }
 }
 
-/* It pays for the survey, which asks for its key. */
+/* It pays for the query, which asks for its key. */
 TEST(an_identity_that_asks_for_much_holds_up_no_other_in_its_pool)
 {
     engine_op ops[10];
     ask_for_many(1, 10, ops);
     (void)ask_as(1, "large:1:9", POOL_SLOTS_MAX);
-    ck_assert_int_eq(pooling_surveys(), 1);
+    ck_assert_int_eq(pooling_queries(), 1);
     (void)ask_as(2, "large:1:9", POOL_SLOTS_MAX);
-    ck_assert_int_eq(pooling_surveys(), 2);
-    ck_assert_str_eq(newest_survey()->resource, "large:1:9" NAMES_SLOT);
-    ck_assert_int_eq(newest_survey()->call.key_hash.ptr[1], '2');
+    ck_assert_int_eq(pooling_queries(), 2);
+    ck_assert_str_eq(newest_query()->resource, "large:1:9" NAMES_SLOT);
+    ck_assert_int_eq(newest_query()->call.key_hash.ptr[1], '2');
 }
 
 /* In the order in which they came; those that left cost nobody a turn. */
@@ -333,8 +333,8 @@ TEST(a_pool_whose_clients_left_loses_its_turn)
         (void)engine_abandon(play.engine, ops[i]);
     tell_of_large();
     play_advance(1);
-    ck_assert_int_eq(pooling_surveys(), 2);
-    ck_assert_str_eq(newest_survey()->resource, "large:1:3" NAMES_SLOT);
+    ck_assert_int_eq(pooling_queries(), 2);
+    ck_assert_str_eq(newest_query()->resource, "large:1:3" NAMES_SLOT);
 }
 
 /* ---- several permits ---------------------------------------------------- */
@@ -485,14 +485,14 @@ TEST(a_grant_that_is_taken_too_late_is_none)
 }
 
 /* Nobody is left in its pool when the nodes answer: it is idle, and once. */
-TEST(story_63_a_survey_outlives_the_last_that_asked)
+TEST(story_63_a_query_outlives_the_last_that_asked)
 {
     for (int i = 0; i < 3; i++) {
         engine_op op = ask_for(3, 1, HAS_KEY);
         ck_assert(!engine_abandon(play.engine, op));
         pooling_tell(3, "110");
         /* it is told to the next, too */
-        ck_assert_int_eq(pooling_surveys(), i + 1);
+        ck_assert_int_eq(pooling_queries(), i + 1);
     }
     ck_assert_str_eq(pooling_win(3), SLOT(2));
 }

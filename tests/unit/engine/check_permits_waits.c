@@ -31,13 +31,13 @@ static engine_op watch_full(void)
     fill(1, 1, ops);
     waiting_begin_to_announce(span_of(SLOT()), 3);
     play_advance(25000); /* a release may have been missed */
-    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_int_eq(pooling_queries(), 2);
     pooling_tell(5, "1");
     return ops[0];
 }
 
-/* A survey finds a slot free: it is tried, and granted. */
-static void check_granted_after_survey(engine_op op)
+/* A query finds a slot free: it is tried, and granted. */
+static void check_granted_after_query(engine_op op)
 {
     pooling_tell(3, "0");
     pooling_grant();
@@ -61,11 +61,11 @@ TEST(a_free_slot_is_granted_at_once)
     ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
 }
 
-TEST(one_survey_is_enough_for_all_that_wait)
+TEST(one_query_is_enough_for_all_that_wait)
 {
     engine_op ops[5];
     fill(3, 5, ops);
-    ck_assert_int_eq(pooling_surveys(), 1);
+    ck_assert_int_eq(pooling_queries(), 1);
     ck_assert_int_eq(pooling_tries(), 3);
     ck_assert_uint_eq(metrics_waiters(&play.metrics), 5);
     ck_assert(play.is_listening);
@@ -114,7 +114,7 @@ TEST(a_release_that_frees_nothing_costs_nobody_his_place)
     fill(2, 2, ops);
     pooling_release(SLOT(0), 7);
     pooling_hold();
-    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_int_eq(pooling_queries(), 2);
     pooling_tell(5, "11");
     pooling_release(SLOT(1), 7);
     pooling_grant();
@@ -156,7 +156,7 @@ TEST(one_that_does_not_wait_stands_behind_those_that_do)
     engine_op ops[1];
     fill(1, 1, ops);
     engine_op op = pooling_ask(1, 1, 0);
-    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_int_eq(pooling_queries(), 2);
     pooling_tell(3, "0");
     pooling_grant();
     ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_GRANTED);
@@ -164,7 +164,7 @@ TEST(one_that_does_not_wait_stands_behind_those_that_do)
 }
 
 /* Whoever is refused stands in no queue, and has no say in that. */
-TEST_RANGE(a_survey_follows_when_a_ttl_has_ended, 0, 2)
+TEST_RANGE(a_query_follows_when_a_ttl_has_ended, 0, 2)
 {
     if (_i == 1)
         waiting_begin_limited(1);
@@ -173,10 +173,10 @@ TEST_RANGE(a_survey_follows_when_a_ttl_has_ended, 0, 2)
         ck_assert_int_eq(play_outcome(wait_for(1, 1)),
                          OUTCOME_TOO_MANY_WAITERS);
     waiting_heartbeats(4900000);
-    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_int_eq(pooling_queries(), 2);
     waiting_heartbeats(130000);
-    ck_assert_int_eq(pooling_surveys(), 3);
-    check_granted_after_survey(op);
+    ck_assert_int_eq(pooling_queries(), 3);
+    check_granted_after_query(op);
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_EXPIRY], 1);
 }
 
@@ -186,9 +186,9 @@ TEST(without_announcements_it_asks_again_and_again)
     fill(1, 1, ops);
     for (int round = 2; round < 6; round++) {
         int64_t until_us = play.now_us + play_settings.retry_delay_us;
-        while (pooling_surveys() < round && play.now_us < until_us)
+        while (pooling_queries() < round && play.now_us < until_us)
             play_advance(1000);
-        ck_assert_int_eq(pooling_surveys(), round);
+        ck_assert_int_eq(pooling_queries(), round);
         pooling_tell(5, "1");
     }
     check_pending(ops[0]);
@@ -256,12 +256,12 @@ TEST(after_a_wrong_announcement_it_asks_first)
     pooling_hold();
     pooling_tell(5, "11");
     ck_assert_int_eq(pooling_tries(), 3);
-    int surveys = pooling_surveys();
+    int queries = pooling_queries();
     for (int i = 0; i < 3; i++)
         announce(i, SLOT(0), PLAY_EPOCH_US * 2 + 1);
     play_advance(3000);
     ck_assert_int_eq(pooling_tries(), 3);
-    ck_assert_int_eq(pooling_surveys(), surveys + 1);
+    ck_assert_int_eq(pooling_queries(), queries + 1);
     pooling_tell(5, "01");
     ck_assert_str_eq(pooling_tried(), SLOT(0));
     pooling_grant();

@@ -27,12 +27,12 @@ static struct slotset one(int slot)
 
 static void tell(const char *letters)
 {
-    survey_init(&pool->survey, 3, (int)strlen(letters), 1);
+    query_init(&pool->query, 3, (int)strlen(letters), 1);
     for (int i = 0; i < 2; i++)
-        survey_note_reply(&pool->survey, i,
-                          &(struct call_reply){.vote = VOTE_DONE,
-                                               .pttl_ms = 40,
-                                               .slots = span_of(letters)});
+        query_note_reply(&pool->query, i,
+                         &(struct call_reply){.vote = VOTE_DONE,
+                                              .pttl_ms = 40,
+                                              .slots = span_of(letters)});
 }
 
 static void expect_taken(const char *letters)
@@ -94,20 +94,20 @@ TEST(a_slot_that_is_tried_is_taken_until_the_try_has_ended)
     expect_taken("0000");
 }
 
-TEST(a_survey_tells_what_is_taken)
+TEST(a_query_tells_what_is_taken)
 {
     slotset_add(&pool->taken, 0);
     slotset_add(&pool->taken, 9);
     tell("0110");
-    pool->surveyed = 5;
-    pool_note_survey(pool, 1000000);
+    pool->queried = 5;
+    pool_note_query(pool, 1000000);
     expect_taken("0110000001");
     ck_assert_uint_eq(pool->informed, 5);
     ck_assert_int_eq(pool->free_from_us, 1040000);
 }
 
 /* The answers may be older than what happened here. */
-TEST(what_happened_since_a_survey_began_is_newer)
+TEST(what_happened_since_a_query_began_is_newer)
 {
     const struct slotset tried = one(0);
     slotset_add(&pool->taken, 1);
@@ -115,7 +115,7 @@ TEST(what_happened_since_a_survey_began_is_newer)
     pool_note_tried(pool, &tried, true);
     pool_note_free(pool, 1);
     tell("011");
-    pool_note_survey(pool, 0);
+    pool_note_query(pool, 0);
     expect_taken("101");
 }
 
@@ -135,19 +135,19 @@ TEST(hints_are_trusted_while_most_of_them_are_right)
 }
 
 /* Without it, a server that does not trust its hints would never try again. */
-TEST(a_survey_shows_whether_hints_were_right)
+TEST(a_query_shows_whether_hints_were_right)
 {
     for (int i = 0; i < 20; i++)
         pool_note_first_try(pool, false);
     for (int i = 0; i < 20; i++) {
         tell("0001");
-        pool_note_survey(pool, 0);
+        pool_note_query(pool, 0);
     }
     ck_assert(pool_is_trusted(pool));
     for (int i = 0; i < 20; i++) {
         pool->taken = (struct slotset){{0}};
         tell("1110");
-        pool_note_survey(pool, 0);
+        pool_note_query(pool, 0);
     }
     ck_assert(!pool_is_trusted(pool));
 }

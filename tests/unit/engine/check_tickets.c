@@ -96,7 +96,7 @@ static engine_op ask_for_large(int number)
 }
 
 /* They do not wait for a permit, but for their turn. */
-TEST(permits_that_stand_in_line_for_a_survey_count)
+TEST(permits_that_stand_in_line_for_a_query_count)
 {
     engine_op ops[1 + MOST];
     ops[0] = ask_for_large(0); /* at once */
@@ -108,7 +108,7 @@ TEST(permits_that_stand_in_line_for_a_survey_count)
     check_refused(waiting_ask());
     play_advance(play_settings.node_timeout_us + 1000);
     ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_int_eq(pooling_queries(), 2);
     /* it has its turn, but counts to its end */
     ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], MOST);
     (void)engine_abandon(play.engine, ops[1]);
@@ -117,7 +117,7 @@ TEST(permits_that_stand_in_line_for_a_survey_count)
     ck_assert_int_eq(play_outcome(wait_for(0)), OUTCOME_PENDING);
 }
 
-/* A survey asks for one key at a time. */
+/* A query asks for one key at a time. */
 TEST(permits_with_keys_of_one_pool_count_but_the_first)
 {
     for (int i = 0; i < 1 + MOST; i++)

@@ -55,7 +55,7 @@ int pooling_tries(void)
     return play_count(CALL_ACQUIRE) / PLAY_NODES;
 }
 
-int pooling_surveys(void)
+int pooling_queries(void)
 {
     return play_count(CALL_SLOTS) / PLAY_NODES;
 }

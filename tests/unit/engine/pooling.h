@@ -20,14 +20,14 @@ engine_op pooling_ask_with_key(int limit, int permits, const char *key_hash);
 void pooling_grant(void);
 void pooling_hold(void);
 
-/* The first so many nodes, or this one, answer the oldest survey with these
+/* The first so many nodes, or this one, answer the oldest query with these
  * letters. */
 void pooling_tell(int nodes, const char *letters);
 void pooling_tell_from(int node, const char *letters);
 
-/* How many tries, how many surveys were sent. */
+/* How many tries, how many queries were sent. */
 int pooling_tries(void);
-int pooling_surveys(void);
+int pooling_queries(void);
 
 /* The resource of the newest try. */
 const char *pooling_tried(void);

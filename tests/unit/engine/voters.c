@@ -20,7 +20,7 @@ void voters_know_clocks(bool is_known)
 void voters_begin_again(void)
 {
     members_init(&voters.members, &voters.settings);
-    voters.members.is_surveyed = true; /* so it may mark at once */
+    voters.members.is_queried = true; /* so it may mark at once */
     for (int i = 0; i < VOTERS_NODES; i++)
         voters.members.node[i].is_known = true;
     voters_know_clocks(true);

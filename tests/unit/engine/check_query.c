@@ -3,19 +3,19 @@
 
 enum { NODES = 5, SLOTS = 3 };
 
-static struct survey survey;
+static struct query query;
 
 static void begin(void)
 {
-    survey_init(&survey, NODES, SLOTS, 1);
+    query_init(&query, NODES, SLOTS, 1);
 }
 
 static void tell_rest(int node, struct span letters, int64_t rest_ms)
 {
-    survey_note_reply(&survey, node,
-                      &(struct call_reply){.vote = VOTE_DONE,
-                                           .pttl_ms = rest_ms,
-                                           .slots = letters});
+    query_note_reply(&query, node,
+                     &(struct call_reply){.vote = VOTE_DONE,
+                                          .pttl_ms = rest_ms,
+                                          .slots = letters});
 }
 
 static void tell(int node, const char *letters)
@@ -25,22 +25,22 @@ static void tell(int node, const char *letters)
 
 static void fail_node(int node, enum vote vote)
 {
-    survey_note_reply(&survey, node, &(struct call_reply){.vote = vote});
+    query_note_reply(&query, node, &(struct call_reply){.vote = vote});
 }
 
-static void expect(enum survey_outcome outcome)
+static void expect(enum query_outcome outcome)
 {
-    ck_assert_int_eq((int)survey_outcome(&survey), (int)outcome);
+    ck_assert_int_eq((int)query_outcome(&query), (int)outcome);
 }
 
-/* The letters that survey_free or survey_own must have. */
+/* The letters that query_free or query_own must have. */
 static void expect_set(struct slotset set, const char *letters, char letter)
 {
     for (int i = 0; i < SLOTS; i++)
         ck_assert_int_eq(slotset_has(&set, i), letters[i] == letter);
 }
 
-SUITE(survey, .set_up = begin);
+SUITE(query, .set_up = begin);
 
 /* It is open until the last of these answers, or until no more come: "end". */
 static const struct {
@@ -49,7 +49,7 @@ static const struct {
     bool must_prove; /* … on a majority */
     const char *answers;
     const char *told; /* free where there is 0, or with a key its own: 2 */
-} surveys[] = {
+} queries[] = {
     {1, 0, false, "011 011 011", "011"},
     {1, 0, false, "111 111 111", "111"},
     {1, 0, false, "110 110 111 111 110", "110"}, /* the last one decides */
@@ -67,25 +67,25 @@ static const struct {
     {1, 1, true, "200 200 200", "2.."},
 };
 
-TEST_EACH(it_is_open_until_no_answer_matters, surveys)
+TEST_EACH(it_is_open_until_no_answer_matters, queries)
 {
-    struct span rest = span_of(surveys[_i].answers);
-    survey_init(&survey, NODES, SLOTS, surveys[_i].wanted);
-    if (surveys[_i].own > 0)
-        survey_look(&survey, SLOTS, surveys[_i].own, surveys[_i].must_prove);
+    struct span rest = span_of(queries[_i].answers);
+    query_init(&query, NODES, SLOTS, queries[_i].wanted);
+    if (queries[_i].own > 0)
+        query_look(&query, SLOTS, queries[_i].own, queries[_i].must_prove);
     for (int node = 0; rest.len > 0; node++) {
-        expect(SURVEY_OPEN);
+        expect(QUERY_OPEN);
         struct span answer = span_take(&rest, ' ');
         if (span_is(answer, "end"))
-            survey_note_rest(&survey);
+            query_note_rest(&query);
         else
             tell_rest(node, answer, -1);
     }
-    expect(SURVEY_TOLD);
-    if (surveys[_i].told != NULL && surveys[_i].own > 0)
-        expect_set(survey_own(&survey), surveys[_i].told, '2');
-    else if (surveys[_i].told != NULL)
-        expect_set(survey_free(&survey), surveys[_i].told, '0');
+    expect(QUERY_TOLD);
+    if (queries[_i].told != NULL && queries[_i].own > 0)
+        expect_set(query_own(&query), queries[_i].told, '2');
+    else if (queries[_i].told != NULL)
+        expect_set(query_free(&query), queries[_i].told, '0');
 }
 
 TEST(the_end_decides_what_is_in_doubt)
@@ -93,12 +93,12 @@ TEST(the_end_decides_what_is_in_doubt)
     tell(0, "110");
     tell(1, "110");
     tell(2, "111");
-    survey_note_rest(&survey);
-    expect(SURVEY_TOLD);
-    expect_set(survey_free(&survey), "111", '0');
+    query_note_rest(&query);
+    expect(QUERY_TOLD);
+    expect_set(query_free(&query), "111", '0');
     tell(3, "000"); /* too late */
-    expect_set(survey_free(&survey), "111", '0');
-    ck_assert_int_eq(survey.votes[3].vote, VOTE_UNANSWERED);
+    expect_set(query_free(&query), "111", '0');
+    ck_assert_int_eq(query.votes[3].vote, VOTE_UNANSWERED);
 }
 
 TEST(two_answers_of_five_are_no_quorum)
@@ -106,36 +106,36 @@ TEST(two_answers_of_five_are_no_quorum)
     tell(0, "000");
     tell(1, "000");
     fail_node(2, VOTE_DISCONNECTED);
-    survey_note_ballot(&survey, 3, ballot_unfit(STATE_UNREACHABLE));
-    expect(SURVEY_OPEN);
+    query_note_ballot(&query, 3, ballot_unfit(STATE_UNREACHABLE));
+    expect(QUERY_OPEN);
     fail_node(4, VOTE_NOT_ADMITTED);
-    expect(SURVEY_NO_QUORUM);
+    expect(QUERY_NO_QUORUM);
 }
 
 TEST(a_majority_that_refuses_is_told)
 {
     fail_node(0, VOTE_KEY_REFUSED);
     fail_node(1, VOTE_KEY_REFUSED);
-    expect(SURVEY_OPEN);
+    expect(QUERY_OPEN);
     fail_node(2, VOTE_KEY_REFUSED);
-    expect(SURVEY_REFUSED);
+    expect(QUERY_REFUSED);
 }
 
 TEST(an_answer_about_other_slots_is_none)
 {
     tell(0, "00");
     tell(1, "0000");
-    ck_assert_int_eq(survey.votes[0].vote, VOTE_UNREADABLE);
-    ck_assert_int_eq(survey.votes[1].vote, VOTE_UNREADABLE);
-    ck_assert_int_eq(survey.answers, 0);
+    ck_assert_int_eq(query.votes[0].vote, VOTE_UNREADABLE);
+    ck_assert_int_eq(query.votes[1].vote, VOTE_UNREADABLE);
+    ck_assert_int_eq(query.answers, 0);
 }
 
 TEST(a_slot_above_its_limit_is_not_its_own)
 {
-    survey_look(&survey, 1, 1, false);
+    query_look(&query, 1, 1, false);
     for (int i = 0; i < 3; i++)
         tell(i, "020");
-    expect_set(survey_own(&survey), "...", '2');
+    expect_set(query_own(&query), "...", '2');
 }
 
 /* ---- when one is free ---------------------------------------------------- */
@@ -143,14 +143,14 @@ TEST(a_slot_above_its_limit_is_not_its_own)
 /* A slot is free when its key has ended on a majority. */
 TEST(the_time_until_one_is_free_is_that_of_a_majority)
 {
-    ck_assert_int_eq(survey_rest_ms(&survey), -1);
+    ck_assert_int_eq(query_rest_ms(&query), -1);
     tell_rest(0, span_of("111"), 300);
     tell_rest(1, span_of("111"), 100);
-    ck_assert_int_eq(survey_rest_ms(&survey), -1);
+    ck_assert_int_eq(query_rest_ms(&query), -1);
     tell_rest(2, span_of("111"), -1);
-    ck_assert_int_eq(survey_rest_ms(&survey), -1);
+    ck_assert_int_eq(query_rest_ms(&query), -1);
     tell_rest(3, span_of("111"), 200);
-    ck_assert_int_eq(survey_rest_ms(&survey), 300);
+    ck_assert_int_eq(query_rest_ms(&query), 300);
     tell_rest(4, span_of("111"), 0);
-    ck_assert_int_eq(survey_rest_ms(&survey), 200);
+    ck_assert_int_eq(query_rest_ms(&query), 200);
 }
