@@ -388,9 +388,9 @@ bool batch_goes_on(const struct http_batch *it)
 {
     for (int i = 0; i < it->count; i++) {
         const struct item *item = &it->items[i];
-        if (item->call.op != 0 &&
-            (item->call.kind == LOCK_EXTEND ||
-             (item->call.kind == LOCK_RELEASE && item->caller.claim != NULL)))
+        if (item->call.op != 0 && (item->call.kind == LOCK_EXTEND ||
+                                   (item->call.kind == LOCK_RELEASE &&
+                                    item->caller.reservation != NULL)))
             return true;
     }
     return false;

@@ -293,7 +293,7 @@ bool exchange_goes_on(const struct exchange *it)
     if (it->request.batch != NULL)
         return batch_goes_on(it->request.batch);
     return call->kind == LOCK_EXTEND || call->kind == LOCK_FORCE ||
-           (call->kind == LOCK_RELEASE && call->caller->claim != NULL);
+           (call->kind == LOCK_RELEASE && call->caller->reservation != NULL);
 }
 
 bool exchange_has_grant(const struct exchange *it)

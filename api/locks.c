@@ -415,10 +415,11 @@ static bool locks_acquire(const struct service *service, struct http_call *call,
     if (!access_charge(service->access, call, locks_weight(body) - 1) ||
         !access_allows(service->access, call, body->resource) ||
         !find_key_hash(call, body->resource, hash, &acquire.key_hash) ||
-        !access_claim(service->access, call, body->resource, acquire.key_hash))
+        !access_reserve(service->access, call, body->resource,
+                        acquire.key_hash))
         return true;
     acquire.asker = access_number(service->access, call);
-    acquire.only_repeats = call->caller->claims_late;
+    acquire.only_repeats = call->caller->reserves_late;
     if (acquire.only_repeats)
         acquire.wait_ms = 0; /* the permit is its own, if it is one */
     /* a permit may linger until the nodes are asked which are free */
@@ -540,7 +541,7 @@ static bool locks_extend(const struct service *service, struct http_call *call,
             call->request->id, call->response);
         return true;
     }
-    return !access_claim_token(service->access, call, resource, token) ||
+    return !access_reserve_token(service->access, call, resource, token) ||
            !announce(service, call, resource) ||
            !keep_operation(call, engine_extend(service->engine, resource, token,
                                                ttl_of(service, body),
@@ -554,7 +555,7 @@ static bool locks_release(const struct service *service, struct http_call *call,
     if (!take_token(call, body, &token) ||
         !announce(service, call, body->resource))
         return true;
-    access_claim_release(service->access, call, body->resource, token);
+    access_reserve_release(service->access, call, body->resource, token);
     return !keep_operation(
         call, engine_release(service->engine, body->resource, token, client));
 }
@@ -717,8 +718,8 @@ void locks_answer(const struct service *service, struct http_call *call,
                     call->kind == LOCK_INSPECT); /* it is free */
     bool is_told = true;
     call->waited_ms = result->waited_ms;
-    if (result->outcome == OUTCOME_HELD && call->caller->claims_late)
-        access_refuse_claim(call);
+    if (result->outcome == OUTCOME_HELD && call->caller->reserves_late)
+        access_refuse_reservation(call);
     else if (!is_good)
         respond_failure(service, call, result);
     else

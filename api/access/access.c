@@ -20,7 +20,7 @@ struct access {
     struct bucket strangers;
     uint64_t unauthorized; /* requests */
     int places[PLACES];    /* that are taken */
-    uint64_t claims;       /* of acquires: tells them apart */
+    uint64_t reservations; /* of acquires: tells them apart */
 };
 
 /* ---- the file ----------------------------------------------------------- */
@@ -471,20 +471,21 @@ static bool respond_busy(struct http_call *call, enum problem_code code,
     return false;
 }
 
-void access_refuse_claim(struct http_call *call)
+void access_refuse_reservation(struct http_call *call)
 {
     (void)respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
 }
 
-static bool access_claim_lock(struct access *access, struct http_call *call,
-                              const struct holding_lock *lock)
+static bool access_reserve_lock(struct access *access, struct http_call *call,
+                                const struct holding_lock *lock)
 {
     struct account *account = account_of(access, call);
     if (account == NULL || account->locks_most == 0)
         return true;
-    switch (holdings_claim(access->holdings, account, lock,
-                           call->request->head_read_us, &call->caller->claim)) {
-    case HOLDINGS_CLAIMED:
+    switch (holdings_reserve(access->holdings, account, lock,
+                             call->request->head_read_us,
+                             &call->caller->reservation)) {
+    case HOLDINGS_RESERVED:
         return true;
     case HOLDINGS_FULL:
         return respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
@@ -496,8 +497,8 @@ static bool access_claim_lock(struct access *access, struct http_call *call,
     }
 }
 
-bool access_claim(struct access *access, struct http_call *call,
-                  struct span names, struct span key_hash)
+bool access_reserve(struct access *access, struct http_call *call,
+                    struct span names, struct span key_hash)
 {
     const struct account *account = account_of(access, call);
     struct holding_lock lock = {.names = names};
@@ -508,15 +509,15 @@ bool access_claim(struct access *access, struct http_call *call,
     if (is_permit && call->idempotency_key.ptr != NULL &&
         holdings_is_full(access->holdings, account,
                          call->request->head_read_us)) {
-        call->caller->claims_late = true;
+        call->caller->reserves_late = true;
         return true;
     }
     /* a permit's slots are not known before its grant, nor a reader's token: a
      * number for this request only; no token has so few digits */
-    struct span number = span_of_number(digits, ++access->claims);
+    struct span number = span_of_number(digits, ++access->reservations);
     if (is_permit || call->is_shared)
         lock.reader = is_permit || key_hash.len == 0 ? number : key_hash;
-    return access_claim_lock(access, call, &lock);
+    return access_reserve_lock(access, call, &lock);
 }
 
 /* Of a token of ours. */
@@ -543,32 +544,32 @@ static struct holding_lock access_lock_of(struct span names, struct span token)
     };
 }
 
-bool access_claim_token(struct access *access, struct http_call *call,
-                        struct span names, struct span token)
-{
-    const struct holding_lock lock = access_lock_of(names, token);
-    return access_claim_lock(access, call, &lock);
-}
-
-/* It claims the lock, if that counts for its identity. */
-static void claim_known(struct access *access, struct http_call *call,
-                        const struct holding_lock *lock)
-{
-    const struct account *account = account_of(access, call);
-    if (account != NULL && account->locks > 0)
-        call->caller->claim =
-            holdings_claim_known(access->holdings, account, lock);
-}
-
-void access_claim_release(struct access *access, struct http_call *call,
+bool access_reserve_token(struct access *access, struct http_call *call,
                           struct span names, struct span token)
 {
     const struct holding_lock lock = access_lock_of(names, token);
+    return access_reserve_lock(access, call, &lock);
+}
+
+/* It reserves the lock, if that counts for its identity. */
+static void reserve_known(struct access *access, struct http_call *call,
+                          const struct holding_lock *lock)
+{
+    const struct account *account = account_of(access, call);
+    if (account != NULL && account->locks > 0)
+        call->caller->reservation =
+            holdings_reserve_known(access->holdings, account, lock);
+}
+
+void access_reserve_release(struct access *access, struct http_call *call,
+                            struct span names, struct span token)
+{
+    const struct holding_lock lock = access_lock_of(names, token);
     struct caller *caller = call->caller;
-    claim_known(access, call, &lock);
+    reserve_known(access, call, &lock);
     caller->shows_token =
-        caller->claim != NULL &&
-        holdings_has_token(caller->claim, lock.number, random_of(token));
+        caller->reservation != NULL &&
+        holdings_has_token(caller->reservation, lock.number, random_of(token));
 }
 
 /* ---- places ------------------------------------------------------------- */
@@ -613,7 +614,7 @@ static bool access_is_gone(const struct http_call *call, enum outcome outcome)
 static void note_release(struct access *access, const struct http_call *call,
                          const struct engine_result *result)
 {
-    struct holding *held = call->caller->claim;
+    struct holding *held = call->caller->reservation;
     if (call->kind == LOCK_FORCE)
         holdings_force(access->holdings, result->resource, call->number);
     else if (held != NULL)
@@ -626,23 +627,23 @@ static void access_note_grant(struct access *access, struct http_call *call,
                               int64_t now_us)
 {
     struct caller *caller = call->caller;
-    if (caller->claim == NULL && !caller->claims_late)
+    if (caller->reservation == NULL && !caller->reserves_late)
         return;
     if (result->is_shared || call->limit > 0) { /* which one is known now */
         struct holding_lock lock =
             access_lock_of(result->resource, result->token);
         if (!result->is_shared)
             lock.reader.len = 0;
-        if (caller->claims_late) /* unless it does not count here */
-            claim_known(access, call, &lock);
+        if (caller->reserves_late) /* unless it does not count here */
+            reserve_known(access, call, &lock);
         else
-            caller->claim =
-                holdings_move(access->holdings, caller->claim, &lock);
+            caller->reservation =
+                holdings_move(access->holdings, caller->reservation, &lock);
     }
-    if (caller->claim != NULL) {
-        holdings_grant(access->holdings, caller->claim, result->number,
+    if (caller->reservation != NULL) {
+        holdings_grant(access->holdings, caller->reservation, result->number,
                        now_us + result->ttl_ms * US_PER_MS);
-        holdings_set_token(caller->claim, result->number,
+        holdings_set_token(caller->reservation, result->number,
                            random_of(result->token));
     }
     caller->granted = result->outcome == OUTCOME_GRANTED && !result->is_repeat
@@ -665,7 +666,7 @@ void access_note(struct access *access, struct http_call *call,
 void access_note_abandoned(struct access *access, struct http_call *call,
                            const struct engine_result *result, int64_t now_us)
 {
-    struct holding *held = call->caller->claim;
+    struct holding *held = call->caller->reservation;
     bool is_acquire = call->kind == LOCK_ACQUIRE;
     if (!is_acquire || result->is_repeat)
         access_note(access, call, result, now_us);
@@ -689,11 +690,12 @@ void access_end(struct access *access, struct http_call *call, bool is_answered)
         caller->placed->places[caller->place]--;
     }
     caller->placed = NULL;
-    if (caller->claim != NULL && caller->granted != 0 && !is_answered)
-        holdings_release(access->holdings, caller->claim, caller->granted);
-    if (caller->claim != NULL)
-        holdings_drop(access->holdings, caller->claim);
-    caller->claim = NULL;
+    if (caller->reservation != NULL && caller->granted != 0 && !is_answered)
+        holdings_release(access->holdings, caller->reservation,
+                         caller->granted);
+    if (caller->reservation != NULL)
+        holdings_drop(access->holdings, caller->reservation);
+    caller->reservation = NULL;
 }
 
 struct log_limit *access_refusals(struct access *access,

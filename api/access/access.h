@@ -43,13 +43,13 @@ struct login {
 /* Of each call. */
 struct caller {
     struct refusal refusal;
-    struct holding *claim; /* the lock that counts for it; NULL: none */
-    int64_t granted;  /* the number of a grant that is released if the answer
-                         gets lost; 0: none */
-    bool shows_token; /* a release: the claim is held with its token */
-    bool claims_late; /* a permit beyond its account's limit: only if it turns
+    struct holding *reservation; /* the lock that counts for it; NULL: none */
+    int64_t granted;    /* the number of a grant that is released if the answer
+                           gets lost; 0: none */
+    bool shows_token;   /* a release: the reservation is held with its token */
+    bool reserves_late; /* a permit beyond its account's limit: only if it turns
                          out to be a repeat of one that counts */
-    bool has_result;  /* its account counts the request */
+    bool has_result;    /* its account counts the request */
     enum account_result result;
     struct account *placed; /* whose share of waits or lists it has a place of;
                                NULL: nobody's */
@@ -124,20 +124,20 @@ bool access_shows(const struct access *access, const struct http_call *call,
  * holds, until access_end. Acquires of one exclusive lock count once, those of
  * permits and readers each, except readers with one key: key_hash, empty
  * without a key. A permit too many that has a key sets
- * call->caller->claims_late: it may only repeat, and if it turns out not to,
- * access_refuse_claim tells.
+ * call->caller->reserves_late: it may only repeat, and if it turns out not to,
+ * access_refuse_reservation tells.
  */
-bool access_claim(struct access *access, struct http_call *call,
-                  struct span names, struct span key_hash);
-void access_refuse_claim(struct http_call *call);
+bool access_reserve(struct access *access, struct http_call *call,
+                    struct span names, struct span key_hash);
+void access_refuse_reservation(struct http_call *call);
 
 /* The same for an extend, by the token. */
-bool access_claim_token(struct access *access, struct http_call *call,
-                        struct span names, struct span token);
+bool access_reserve_token(struct access *access, struct http_call *call,
+                          struct span names, struct span token);
 
 /* A release is about to begin: its lock may count no more when it is over. */
-void access_claim_release(struct access *access, struct http_call *call,
-                          struct span names, struct span token);
+void access_reserve_release(struct access *access, struct http_call *call,
+                            struct span names, struct span token);
 
 /* A wait or a list is about to begin: takes one of most places, until
  * access_end. False: its identity has as many as are left to the others. */

@@ -49,7 +49,7 @@ struct holding {
     char random[HOLDING_READER_MAX]; /* of the token with that number */
     int64_t until_us;                /* 0: not held */
     size_t place;                    /* in the heap, while it is held */
-    int claims;
+    int reservations;
     uint32_t forced; /* bit per name: it was released by force */
     size_t names_len;
     char names[]; /* what is locked */
@@ -204,10 +204,10 @@ static struct holding *holdings_add(struct holdings *all,
     return it;
 }
 
-/* Frees it, unless it is claimed or held. */
+/* Frees it, unless it is reserved or held. */
 static void forget_unless_used(struct holdings *all, struct holding *it)
 {
-    if (it->claims > 0 || it->until_us != 0)
+    if (it->reservations > 0 || it->until_us != 0)
         return;
     (void)tdelete(it, &all->tree, by_key); /* it is there */
     it->account->locks--;
@@ -226,10 +226,11 @@ void holdings_expire(struct holdings *all, int64_t now_us)
     }
 }
 
-enum holdings_verdict holdings_claim(struct holdings *all,
-                                     struct account *account,
-                                     const struct holding_lock *lock,
-                                     int64_t now_us, struct holding **claim)
+enum holdings_verdict holdings_reserve(struct holdings *all,
+                                       struct account *account,
+                                       const struct holding_lock *lock,
+                                       int64_t now_us,
+                                       struct holding **reservation)
 {
     struct holding wanted, *it;
     holdings_expire(all, now_us);
@@ -241,19 +242,19 @@ enum holdings_verdict holdings_claim(struct holdings *all,
         it = holdings_add(all, account, &wanted, lock->names);
     if (it == NULL)
         return HOLDINGS_NO_MEMORY;
-    it->claims++;
-    *claim = it;
-    return HOLDINGS_CLAIMED;
+    it->reservations++;
+    *reservation = it;
+    return HOLDINGS_RESERVED;
 }
 
-struct holding *holdings_claim_known(struct holdings *all,
-                                     const struct account *account,
-                                     const struct holding_lock *lock)
+struct holding *holdings_reserve_known(struct holdings *all,
+                                       const struct account *account,
+                                       const struct holding_lock *lock)
 {
     struct holding wanted, *it;
     if (!holdings_find(all, account, lock, &wanted, &it) || it == NULL)
         return NULL;
-    it->claims++;
+    it->reservations++;
     return it;
 }
 
@@ -264,81 +265,83 @@ bool holdings_is_full(struct holdings *all, const struct account *account,
     return account->locks >= account->locks_most;
 }
 
-void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
-                    int64_t until_us)
+void holdings_grant(struct holdings *all, struct holding *reservation,
+                    int64_t number, int64_t until_us)
 {
-    assert(claim->claims > 0);
-    if (number > claim->number)
-        claim->forced = 0;
-    claim->number = at_least(claim->number, number);
-    if (until_us <= claim->until_us)
+    assert(reservation->reservations > 0);
+    if (number > reservation->number)
+        reservation->forced = 0;
+    reservation->number = at_least(reservation->number, number);
+    if (until_us <= reservation->until_us)
         return; /* nothing shortens the life of a key on the nodes */
-    size_t place = claim->until_us != 0 ? claim->place : all->held++;
-    claim->until_us = until_us;
-    holdings_settle(all, place, claim);
+    size_t place =
+        reservation->until_us != 0 ? reservation->place : all->held++;
+    reservation->until_us = until_us;
+    holdings_settle(all, place, reservation);
 }
 
-void holdings_keep(struct holdings *all, struct holding *claim,
+void holdings_keep(struct holdings *all, struct holding *reservation,
                    int64_t until_us)
 {
-    if (claim->until_us != 0)
-        holdings_grant(all, claim, claim->number, until_us);
+    if (reservation->until_us != 0)
+        holdings_grant(all, reservation, reservation->number, until_us);
 }
 
-void holdings_set_token(struct holding *claim, int64_t number,
+void holdings_set_token(struct holding *reservation, int64_t number,
                         struct span random)
 {
-    assert(random.len == sizeof claim->random); /* as tokens have */
-    if (claim->number == number)
-        (void)span_copy(claim->random, random);
+    assert(random.len == sizeof reservation->random); /* as tokens have */
+    if (reservation->number == number)
+        (void)span_copy(reservation->random, random);
 }
 
-bool holdings_has_token(const struct holding *claim, int64_t number,
+bool holdings_has_token(const struct holding *reservation, int64_t number,
                         struct span random)
 {
-    return claim->number == number &&
-           span_is_same(random,
-                        (struct span){claim->random, sizeof claim->random});
+    return reservation->number == number &&
+           span_is_same(random, (struct span){reservation->random,
+                                              sizeof reservation->random});
 }
 
-struct holding *holdings_move(struct holdings *all, struct holding *claim,
+struct holding *holdings_move(struct holdings *all, struct holding *reservation,
                               const struct holding_lock *lock)
 {
     struct digest names;
     struct holding wanted, *it = NULL;
     if (digest_make(&names, lock->names) &&
-        make_key(claim->account, &names, lock->reader, &wanted)) {
+        make_key(reservation->account, &names, lock->reader, &wanted)) {
         it = look_up(all, &wanted);
-        if (it == claim)
-            return claim;
+        if (it == reservation)
+            return reservation;
         if (it == NULL)
-            it = holdings_add(all, claim->account, &wanted, lock->names);
+            it = holdings_add(all, reservation->account, &wanted, lock->names);
     }
     if (it != NULL)
-        it->claims++;
-    if (claim->number <= lock->number) {
+        it->reservations++;
+    if (reservation->number <= lock->number) {
         /* it was that of a writer, whose time the nodes keep */
-        if (it != NULL && claim->until_us != 0)
-            holdings_grant(all, it, lock->number, claim->until_us);
-        holdings_release(all, claim, lock->number);
+        if (it != NULL && reservation->until_us != 0)
+            holdings_grant(all, it, lock->number, reservation->until_us);
+        holdings_release(all, reservation, lock->number);
     }
-    holdings_drop(all, claim);
+    holdings_drop(all, reservation);
     return it;
 }
 
-void holdings_drop(struct holdings *all, struct holding *claim)
+void holdings_drop(struct holdings *all, struct holding *reservation)
 {
-    assert(claim->claims > 0); /* access_end: once for each request */
-    claim->claims--;
-    forget_unless_used(all, claim);
+    assert(reservation->reservations >
+           0); /* access_end: once for each request */
+    reservation->reservations--;
+    forget_unless_used(all, reservation);
 }
 
-void holdings_release(struct holdings *all, struct holding *claim,
+void holdings_release(struct holdings *all, struct holding *reservation,
                       int64_t number)
 {
-    assert(claim->claims > 0);
-    if (claim->until_us != 0 && claim->number <= number)
-        holdings_end(all, claim);
+    assert(reservation->reservations > 0);
+    if (reservation->until_us != 0 && reservation->number <= number)
+        holdings_end(all, reservation);
 }
 
 static bool has_name(struct span names, struct span name)

@@ -87,8 +87,8 @@ void accounts_fini(struct accounts *all);
  * than it may. One is known from the call that may get or extend it, until it
  * is released or its TTL ends:
  *
- *            claim                    grant
- *   unknown ───────→ claimed by some ───────→ held ──→ unknown
+ *            reservation                    grant
+ *   unknown ───────→ reserved by some ───────→ held ──→ unknown
  *              ↑       calls             │       release, expiry
  *              └──── drop: the last ─────┘
  *
@@ -117,60 +117,62 @@ struct holdings *holdings_new(void);
 /* NULL is ignored. */
 void holdings_free(struct holdings *all);
 
-enum holdings_verdict { HOLDINGS_CLAIMED, HOLDINGS_FULL, HOLDINGS_NO_MEMORY };
+enum holdings_verdict { HOLDINGS_RESERVED, HOLDINGS_FULL, HOLDINGS_NO_MEMORY };
 
-/* Forgets the locks whose TTL has ended, as claims do. */
+/* Forgets the locks whose TTL has ended, as reservations do. */
 void holdings_expire(struct holdings *all, int64_t now_us);
 
-/* An acquire or an extend is about to try. HOLDINGS_CLAIMED: *claim is its
- * claim, to be dropped. */
-enum holdings_verdict holdings_claim(struct holdings *all,
-                                     struct account *account,
-                                     const struct holding_lock *lock,
-                                     int64_t now_us, struct holding **claim);
+/* An acquire or an extend is about to try. HOLDINGS_RESERVED: *reservation is
+ * its reservation, to be dropped. */
+enum holdings_verdict holdings_reserve(struct holdings *all,
+                                       struct account *account,
+                                       const struct holding_lock *lock,
+                                       int64_t now_us,
+                                       struct holding **reservation);
 
 /* The same for a release, which counts nothing; NULL: it is not known. */
-struct holding *holdings_claim_known(struct holdings *all,
-                                     const struct account *account,
-                                     const struct holding_lock *lock);
+struct holding *holdings_reserve_known(struct holdings *all,
+                                       const struct account *account,
+                                       const struct holding_lock *lock);
 
-/* If what was claimed is held, it is until then, at least. */
-void holdings_keep(struct holdings *all, struct holding *claim,
+/* If what was reserved is held, it is until then, at least. */
+void holdings_keep(struct holdings *all, struct holding *reservation,
                    int64_t until_us);
 
 /*
- * What was claimed is held with a token that has this number and these random
+ * What was reserved is held with a token that has this number and these random
  * digits, HOLDING_READER_MAX of them. Who shows them has the token: the number
  * alone may be guessed.
  */
-void holdings_set_token(struct holding *claim, int64_t number,
+void holdings_set_token(struct holding *reservation, int64_t number,
                         struct span random);
-bool holdings_has_token(const struct holding *claim, int64_t number,
+bool holdings_has_token(const struct holding *reservation, int64_t number,
                         struct span random);
 
-/* Whether a claim of a lock that is not held yet would be refused. */
+/* Whether a reservation of a lock that is not held yet would be refused. */
 bool holdings_is_full(struct holdings *all, const struct account *account,
                       int64_t now_us);
 
 /*
- * What was claimed turns out to be this lock, whatever the account may hold: a
- * permit's slots, a reader that has a token now. Takes the claim, and returns
- * the one to be dropped instead; NULL: no memory, and it does not count.
+ * What was reserved turns out to be this lock, whatever the account may hold: a
+ * permit's slots, a reader that has a token now. Takes the reservation, and
+ * returns the one to be dropped instead; NULL: no memory, and it does not
+ * count.
  */
-struct holding *holdings_move(struct holdings *all, struct holding *claim,
+struct holding *holdings_move(struct holdings *all, struct holding *reservation,
                               const struct holding_lock *lock);
 
-/* What was claimed is held with this fencing token, until then, or until it
+/* What was reserved is held with this fencing token, until then, or until it
  * was held already. */
-void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
-                    int64_t until_us);
+void holdings_grant(struct holdings *all, struct holding *reservation,
+                    int64_t number, int64_t until_us);
 
 /* The call is over. */
-void holdings_drop(struct holdings *all, struct holding *claim);
+void holdings_drop(struct holdings *all, struct holding *reservation);
 
-/* What was claimed is not held any more, unless it was granted again since,
+/* What was reserved is not held any more, unless it was granted again since,
  * with a higher number. */
-void holdings_release(struct holdings *all, struct holding *claim,
+void holdings_release(struct holdings *all, struct holding *reservation,
                       int64_t number);
 
 /* Nor what anybody holds of names with this number; 0: what readers hold. A

@@ -42,18 +42,18 @@ ACCESS = [
     Defect("a downgraded lock counted twice", "unit",
            "a_downgraded_lock_is_one_of_both", [Edit(
                "api/access/accounts.c",
-               "        holdings_release(all, claim, lock->number);\n", "")],
+               "        holdings_release(all, reservation, lock->number);\n", "")],
            tests="holdings"),
     Defect("a release that ends the count of a later grant", "unit",
            "a_release_ends_no_later_grant", [Edit(
                "api/access/accounts.c",
-               "    if (claim->until_us != 0 && claim->number <= number)\n",
-               "    if (claim->until_us != 0)\n")], tests="holdings"),
+               "    if (reservation->until_us != 0 && reservation->number <= number)\n",
+               "    if (reservation->until_us != 0)\n")], tests="holdings"),
     Defect("a lost answer that ends the count of a later lock", "unit",
            "a_lost_answer_ends_no_later_lock", [Edit(
                "api/access/access.c",
-               "access->holdings, caller->claim, caller->granted);",
-               "access->holdings, caller->claim, INT64_MAX);")],
+               "access->holdings, caller->reservation, caller->granted);",
+               "access->holdings, caller->reservation, INT64_MAX);")],
            tests="access_limits"),
     Defect("places forgotten with who is removed", "unit",
            "who_is_removed_while_it_waits_and_returns_has_its_share", [Edit(
@@ -70,11 +70,11 @@ ACCESS = [
     Defect("a count that ends without the token", "unit",
            "what_its_token_does_not_find_counts_no_longer", [Edit(
                "api/access/accounts.c",
-               "    return claim->number == number &&\n"
+               "    return reservation->number == number &&\n"
                "           span_is_same(random,\n"
-               "                        (struct span){claim->random, "
-               "sizeof claim->random});\n",
-               "    return claim->number == number && random.len > 0;\n")],
+               "                        (struct span){reservation->random, "
+               "sizeof reservation->random});\n",
+               "    return reservation->number == number && random.len > 0;\n")],
            tests="access_limits"),
     Defect("a count that outlives what is gone", "unit",
            "what_its_token_does_not_find_counts_no_longer", [Edit(
@@ -85,8 +85,8 @@ ACCESS = [
            tests="access_limits"),
     Defect("what was forced once and granted anew", "unit",
            "what_was_forced_in_part_is_granted_anew", [Edit(
-               "api/access/accounts.c", "        claim->forced = 0;\n",
-               "        claim->claims += 0;\n")],
+               "api/access/accounts.c", "        reservation->forced = 0;\n",
+               "        reservation->reservations += 0;\n")],
            tests="holdings"),
     Defect("parts that were forced forgotten", "unit",
            "what_is_forced_part_by_part_counts_until_the_last", [Edit(
@@ -102,7 +102,7 @@ ACCESS = [
     Defect("a repeat that counts only for who is told", "unit",
            "a_repeat_that_nobody_is_told_of_counts", [Edit(
                "api/access/accounts.c",
-               "        holdings_grant(all, claim, claim->number, until_us);\n",
-               "        claim->claims += 0;\n")],
+               "        holdings_grant(all, reservation, reservation->number, until_us);\n",
+               "        reservation->reservations += 0;\n")],
            tests="exchange_strangers"),
 ]

@@ -168,8 +168,8 @@ TEST(without_a_file_anybody_may_ask)
     ck_assert_str_eq(ask.request.identity, "");
     ck_assert(access_allows(NULL, &ask.request.call, span_of("a")));
     ck_assert(access_shows(NULL, &ask.request.call, span_of("a")));
-    ck_assert(
-        access_claim(NULL, &ask.request.call, span_of("a"), (struct span){0}));
+    ck_assert(access_reserve(NULL, &ask.request.call, span_of("a"),
+                             (struct span){0}));
 }
 
 /* ---- prefixes ----------------------------------------------------------- */

@@ -40,12 +40,13 @@ static void tear_down(void)
 
 static void hold(struct account *it, const char *name)
 {
-    struct holding *claim;
+    struct holding *reservation;
     const struct holding_lock lock = {.names = span_of(name)};
-    ck_assert_int_eq((int)holdings_claim(holdings, it, &lock, 0, &claim),
-                     (int)HOLDINGS_CLAIMED);
-    holdings_grant(holdings, claim, 1, 100);
-    holdings_drop(holdings, claim);
+    ck_assert_int_eq(
+        (int)holdings_reserve(holdings, it, &lock, 0, &reservation),
+        (int)HOLDINGS_RESERVED);
+    holdings_grant(holdings, reservation, 1, 100);
+    holdings_drop(holdings, reservation);
 }
 
 SUITE(accounts, .set_up = set_up, .tear_down = tear_down);

@@ -8,7 +8,7 @@ enum { CROWD = 3000, STEPS = 40000 };
 
 static struct holdings *all;
 static struct account holder, other;
-static struct holding *claim;
+static struct holding *reservation;
 
 static void set_up(void)
 {
@@ -23,44 +23,45 @@ static void tear_down(void)
     holdings_free(all);
 }
 
-static enum holdings_verdict try_claim(const char *names, int64_t now_us)
+static enum holdings_verdict try_reserve(const char *names, int64_t now_us)
 {
     const struct holding_lock lock = {.names = span_of(names)};
-    return holdings_claim(all, &holder, &lock, now_us, &claim);
+    return holdings_reserve(all, &holder, &lock, now_us, &reservation);
 }
 
-static struct holding *
-claim_lock(struct account *its, const struct holding_lock *lock, int64_t now_us)
+static struct holding *reserve_lock(struct account *its,
+                                    const struct holding_lock *lock,
+                                    int64_t now_us)
 {
-    struct holding *claimed;
-    ck_assert_int_eq(holdings_claim(all, its, lock, now_us, &claimed),
-                     HOLDINGS_CLAIMED);
-    return claimed;
+    struct holding *reserved;
+    ck_assert_int_eq(holdings_reserve(all, its, lock, now_us, &reserved),
+                     HOLDINGS_RESERVED);
+    return reserved;
 }
 
-static struct holding *claim_x(void)
+static struct holding *reserve_x(void)
 {
     const struct holding_lock lock = {.names = span_of("x")};
-    return claim_lock(&holder, &lock, 0);
+    return reserve_lock(&holder, &lock, 0);
 }
 
-static void grant(struct holding *claimed, int64_t number, int64_t until_us)
+static void grant(struct holding *reserved, int64_t number, int64_t until_us)
 {
-    holdings_grant(all, claimed, number, until_us);
-    holdings_drop(all, claimed);
+    holdings_grant(all, reserved, number, until_us);
+    holdings_drop(all, reserved);
 }
 
 static void hold(const char *names, int64_t now_us, int64_t until_us)
 {
     const struct holding_lock lock = {.names = span_of(names)};
-    grant(claim_lock(&holder, &lock, now_us), 1, until_us);
+    grant(reserve_lock(&holder, &lock, now_us), 1, until_us);
 }
 
 /* Without a number: with a high one. */
 static void release_of(const struct account *its,
                        const struct holding_lock *lock)
 {
-    struct holding *known = holdings_claim_known(all, its, lock);
+    struct holding *known = holdings_reserve_known(all, its, lock);
     if (known == NULL)
         return;
     holdings_release(all, known, lock->number != 0 ? lock->number : 9);
@@ -79,7 +80,7 @@ TEST(each_holder_has_its_own)
     const struct holding_lock x = {.names = span_of("x")};
     hold("x", 0, 100);
     hold("y", 0, 100);
-    struct holding *its = claim_lock(&other, &x, 0);
+    struct holding *its = reserve_lock(&other, &x, 0);
     ck_assert_int_eq(other.locks, 1);
     holdings_drop(all, its);
     release_of(&other, &x);
@@ -89,7 +90,7 @@ TEST(each_holder_has_its_own)
 
 TEST(what_is_under_way_counts)
 {
-    struct holding *first = claim_x(), *second = claim_x();
+    struct holding *first = reserve_x(), *second = reserve_x();
     ck_assert_int_eq(holder.locks, 1);
     release("x");
     ck_assert_int_eq(holder.locks, 1);
@@ -99,16 +100,16 @@ TEST(what_is_under_way_counts)
     ck_assert_int_eq(holder.locks, 0);
 }
 
-TEST(a_claim_outlives_what_expires_and_what_is_released)
+TEST(a_reservation_outlives_what_expires_and_what_is_released)
 {
     hold("x", 0, 100);
-    struct holding *claimed = claim_x();
+    struct holding *reserved = reserve_x();
     ck_assert(!holdings_is_full(all, &holder, 100));
     ck_assert_int_eq(holder.locks, 1);
-    holdings_grant(all, claimed, 1, 200);
+    holdings_grant(all, reserved, 1, 200);
     release("x");
     ck_assert_int_eq(holder.locks, 1);
-    holdings_drop(all, claimed);
+    holdings_drop(all, reserved);
     ck_assert_int_eq(holder.locks, 0);
 }
 
@@ -127,22 +128,22 @@ static struct holding_lock lock_of(const char *reader, int64_t number)
 static void read_x(const char *reader, int64_t number, int64_t until_us)
 {
     const struct holding_lock lock = lock_of(reader, number);
-    grant(claim_lock(&holder, &lock, 0), number, until_us);
+    grant(reserve_lock(&holder, &lock, 0), number, until_us);
 }
 
 /* The lock that is granted then is not the one that was asked for. */
 static void move(const struct holding_lock *asked,
                  const struct holding_lock *moved, int64_t until_us)
 {
-    claim = holdings_move(all, claim_lock(&holder, asked, 0), moved);
-    ck_assert_ptr_nonnull(claim);
-    grant(claim, moved->number, until_us);
+    reservation = holdings_move(all, reserve_lock(&holder, asked, 0), moved);
+    ck_assert_ptr_nonnull(reservation);
+    grant(reservation, moved->number, until_us);
 }
 
 static void expect_full(const char *reader)
 {
     const struct holding_lock lock = lock_of(reader, 99);
-    ck_assert_int_eq(holdings_claim(all, &holder, &lock, 0, &claim),
+    ck_assert_int_eq(holdings_reserve(all, &holder, &lock, 0, &reservation),
                      HOLDINGS_FULL);
 }
 
@@ -233,7 +234,7 @@ TEST(a_downgraded_lock_ends_no_earlier)
 TEST(what_is_moved_counts_whatever_is_held)
 {
     const struct holding_lock shared = lock_of("r", 5);
-    struct holding *moves = claim_x(), *waits = claim_x();
+    struct holding *moves = reserve_x(), *waits = reserve_x();
     holder.locks_most = 1;
     grant(holdings_move(all, moves, &shared), 5, 100);
     ck_assert_int_eq(holder.locks, 2);
@@ -246,7 +247,7 @@ static void hold_as(struct account *its, const char *names, const char *reader,
 {
     const struct holding_lock lock = {
         .names = span_of(names), .reader = span_of(reader), .number = number};
-    grant(claim_lock(its, &lock, 0), number, 100 + number);
+    grant(reserve_lock(its, &lock, 0), number, 100 + number);
 }
 
 TEST(what_is_forced_counts_for_nobody)
@@ -298,14 +299,14 @@ TEST(what_was_forced_in_part_is_granted_anew)
     ck_assert_int_eq(holder.locks, 0);
 }
 
-/* Claims outlive it. */
+/* Reservations outlive it. */
 TEST(what_is_forced_may_be_asked_for)
 {
     read_x(NULL, 1, 100);
-    struct holding *claimed = claim_x();
+    struct holding *reserved = reserve_x();
     holdings_force(all, span_of("x"), 1);
     ck_assert_int_eq(holder.locks, 1);
-    holdings_drop(all, claimed);
+    holdings_drop(all, reserved);
     ck_assert_int_eq(holder.locks, 0);
 }
 
@@ -321,7 +322,7 @@ TEST(the_rest_of_a_crowd_expires_in_order)
         snprintf(reader, sizeof reader, "%d", i);
         const struct holding_lock lock = {.names = span_of(is_x ? "x" : "y"),
                                           .reader = span_of(reader)};
-        grant(claim_lock(&holder, &lock, 0), 1, 1000 + i * 7919 % CROWD);
+        grant(reserve_lock(&holder, &lock, 0), 1, 1000 + i * 7919 % CROWD);
         left += !is_x;
     }
     holdings_force(all, span_of("x"), 0);
@@ -380,8 +381,9 @@ static void downgrade(int name, int reader, int64_t now_us)
     if (known[name][READERS].until_us <= now_us ||
         known[name][reader].until_us > now_us)
         return;
-    claim = holdings_move(all, claim_lock(&holder, &lock, now_us), &lock);
-    grant(claim, lock.number, known[name][READERS].until_us);
+    reservation =
+        holdings_move(all, reserve_lock(&holder, &lock, now_us), &lock);
+    grant(reservation, lock.number, known[name][READERS].until_us);
     known[name][reader] = known[name][READERS];
     known[name][READERS].until_us = 0;
 }
@@ -415,14 +417,14 @@ TEST(at_random_readers_are_what_a_simple_model_says)
             downgrade(name, reader % READERS, now_us);
             break;
         default:
-            if (holdings_claim(all, &holder, &lock, now_us, &claim) ==
+            if (holdings_reserve(all, &holder, &lock, now_us, &reservation) ==
                 HOLDINGS_FULL) {
                 ck_assert(!is_known && holder.locks >= holder.locks_most);
                 break;
             }
             ck_assert(is_known || count_known(now_us) < holder.locks_most);
             number = now_us;
-            grant(claim, number, end_us);
+            grant(reservation, number, end_us);
             known[name][reader].number = number;
             if (!is_known || known[name][reader].until_us < end_us)
                 known[name][reader].until_us = end_us;
@@ -430,7 +432,7 @@ TEST(at_random_readers_are_what_a_simple_model_says)
     }
 }
 
-TEST(without_memory_nothing_is_claimed)
+TEST(without_memory_nothing_is_reserved)
 {
     holder.locks_most = CROWD;
     starve.is_on = true;
@@ -438,19 +440,19 @@ TEST(without_memory_nothing_is_claimed)
         const char *name = textf("%d", i);
         for (int left = 1; left <= 2; left++) {
             starve.left = left;
-            enum holdings_verdict verdict = try_claim(name, 0);
+            enum holdings_verdict verdict = try_reserve(name, 0);
             ck_assert_int_eq((int)verdict, HOLDINGS_NO_MEMORY);
             ck_assert_int_eq(holder.locks, i);
         }
         starve.left = 0;
-        ck_assert_int_eq(try_claim(name, 0), HOLDINGS_CLAIMED);
-        holdings_grant(all, claim, 1, 10 + i);
-        holdings_drop(all, claim);
+        ck_assert_int_eq(try_reserve(name, 0), HOLDINGS_RESERVED);
+        holdings_grant(all, reservation, 1, 10 + i);
+        holdings_drop(all, reservation);
     }
     const struct holding_lock reader = lock_of("r", 5);
-    ck_assert_int_eq(try_claim("x", 0), HOLDINGS_CLAIMED);
+    ck_assert_int_eq(try_reserve("x", 0), HOLDINGS_RESERVED);
     starve.left = 1;
-    ck_assert_ptr_null(holdings_move(all, claim, &reader));
+    ck_assert_ptr_null(holdings_move(all, reservation, &reader));
     ck_assert_int_eq(holder.locks, 200);
     starve.left = 1;
     ck_assert_ptr_null(holdings_new());
