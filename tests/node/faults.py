@@ -158,8 +158,8 @@ def servers_killed(world: World, tries: Tries) -> None:
 def lock_taken_away(world: World, tries: Tries) -> None:
     """Somebody else releases it: that is noticed at the next renewal."""
     for one in tries:
-        status = world.ask("DELETE", f"/locks/{one.resource}",
-                           X_Lock_Token=one.told["token"])
+        status, _ = world.ask("DELETE", f"/locks/{one.resource}",
+                              X_Lock_Token=one.told["token"])
         assert status == 200, status
     wait_ends(tries)
 
