@@ -402,9 +402,10 @@ static void take_turn(struct listing *it)
 static struct listing *find_next(const struct listings *listings)
 {
     struct listing *it;
-    TAILQ_FOREACH(it, &listings->list, link)
-    if (it->state != LISTING_SETTLED)
-        return it;
+    for (it = TAILQ_FIRST(&listings->list); it != NULL;
+         it = TAILQ_NEXT(it, link))
+        if (it->state != LISTING_SETTLED)
+            return it;
     return NULL;
 }
 

@@ -160,9 +160,9 @@ static void permit_put_off(struct permit *it,
 static struct permit *permit_first_waiting(const struct pool *pool)
 {
     struct permit *it;
-    TAILQ_FOREACH(it, &pool->queue, link)
-    if (it->ticket.state == TICKET_QUEUED && ticket_waits(&it->ticket))
-        break;
+    for (it = TAILQ_FIRST(&pool->queue); it != NULL; it = TAILQ_NEXT(it, link))
+        if (it->ticket.state == TICKET_QUEUED && ticket_waits(&it->ticket))
+            break;
     return it;
 }
 
@@ -177,8 +177,8 @@ static const struct permit *choose_query(const struct pool *pool,
 {
     const struct permit *asking = payer->is_looked ? NULL : payer;
     const struct permit *it;
-    TAILQ_FOREACH(it, &pool->queue, link)
-    {
+    for (it = TAILQ_FIRST(&pool->queue); it != NULL;
+         it = TAILQ_NEXT(it, link)) {
         call->count = (int)at_least(call->count, it->limit);
         *wanted = (int)at_least(*wanted, it->wanted);
         if (asking == NULL && it->ticket.state == TICKET_QUEUED &&
@@ -214,9 +214,9 @@ static void note_failure(struct permits *permits, struct pool *pool,
 static struct permit *find_asking(const struct pool *pool)
 {
     struct permit *it;
-    TAILQ_FOREACH(it, &pool->queue, link)
-    if (pool->asking == slots_handle(it, 0))
-        break;
+    for (it = TAILQ_FIRST(&pool->queue); it != NULL; it = TAILQ_NEXT(it, link))
+        if (pool->asking == slots_handle(it, 0))
+            break;
     return it;
 }
 
@@ -225,8 +225,10 @@ static void note_told(struct pool *pool, int64_t now_us)
 {
     struct permit *it, *asking = find_asking(pool);
     pool_note_query(pool, now_us);
-    TAILQ_FOREACH(it, &pool->queue, link)
-    it->last.outcome = OUTCOME_PENDING;
+    for (it = TAILQ_FIRST(&pool->queue); it != NULL;
+         it = TAILQ_NEXT(it, link)) {
+        it->last.outcome = OUTCOME_PENDING;
+    }
     if (asking == NULL || asking->ticket.state != TICKET_QUEUED)
         return;
     asking->is_looked = true;
@@ -500,8 +502,8 @@ static enum act permits_choose(const struct permits *permits, struct pool *pool,
     bool is_any_blocked = false;
     struct permit *it, *payer = NULL;
     slotset_remove(&open, &pool->taken);
-    TAILQ_FOREACH(it, &pool->queue, link)
-    {
+    for (it = TAILQ_FIRST(&pool->queue); it != NULL;
+         it = TAILQ_NEXT(it, link)) {
         bool is_informed = it->event <= pool->informed;
         if (it->ticket.state != TICKET_QUEUED || it->not_before_us > now_us)
             continue;

@@ -157,8 +157,9 @@ void forced_note_asked(struct forced *forced, int node, struct ballot ballot)
 struct ballot forced_ballot(const struct forced *forced, int node)
 {
     const struct forced_tally *tally = &forced->tally[node];
-    return tally->due > 0 ? (struct ballot){.vote = VOTE_PENDING}
-                          : tally->ballot;
+    if (tally->due > 0)
+        return (struct ballot){.vote = VOTE_PENDING};
+    return tally->ballot;
 }
 
 bool forced_note_answer(struct forced *forced, int node, unsigned asking,

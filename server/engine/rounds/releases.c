@@ -17,7 +17,7 @@ enum {
 
 /* In its queue's due or sent. Resource and token follow. */
 struct debt {
-    STAILQ_ENTRY(debt) link;
+    TAILQ_ENTRY(debt) link;
     int64_t until_us;
     uint16_t resource_len;
     uint8_t token_len;
@@ -36,7 +36,7 @@ void debts_init(struct debts *debts, struct nodes *nodes)
     debts->limit = STORE_BYTES;
     for (int i = 0; i < NODES_MAX; i++) {
         for (int kind = 0; kind < DEBT_KINDS; kind++)
-            STAILQ_INIT(&debts->queue[i][kind].due);
+            TAILQ_INIT(&debts->queue[i][kind].due);
         /* others may have granted until now */
         debts->seen_us[i] = environment_now(nodes->env);
     }
@@ -58,8 +58,9 @@ static void debt_end(struct debts *debts, struct debt *it)
 /* Takes the first that is due. */
 static struct debt *take_due(struct debt_queue *queue)
 {
-    struct debt *it = STAILQ_FIRST(&queue->due);
-    STAILQ_REMOVE_HEAD(&queue->due, link);
+    struct debt *it = TAILQ_FIRST(&queue->due);
+    TAILQ_REMOVE(&queue->due, it, link);
+    assert(it != TAILQ_FIRST(&queue->due)); /* analysers do not see it */
     return it;
 }
 
@@ -68,7 +69,7 @@ static void debts_expire(struct debts *debts, struct debt_queue *queue,
                          int64_t now_us)
 {
     const struct debt *it;
-    while ((it = STAILQ_FIRST(&queue->due)) != NULL && now_us >= it->until_us)
+    while ((it = TAILQ_FIRST(&queue->due)) != NULL && now_us >= it->until_us)
         debt_end(debts, take_due(queue));
 }
 
@@ -82,7 +83,7 @@ static void debts_settle(struct debt_queue *queue)
     while (queue->in_flight == 0 && queue->next_number != queue->first_number) {
         struct debt *lost = queue->sent[--queue->next_number % DEBTS_WINDOW];
         if (lost != NULL)
-            STAILQ_INSERT_HEAD(&queue->due, lost, link);
+            TAILQ_INSERT_HEAD(&queue->due, lost, link);
     }
 }
 
@@ -141,7 +142,7 @@ void debts_add(struct debts *debts, int node, struct span resource,
     it->resource_len = (uint16_t)resource.len;
     it->token_len = (uint8_t)token.len;
     (void)span_copy(it->text + span_copy(it->text, resource), token);
-    STAILQ_INSERT_TAIL(&debts->queue[node][kind].due, it, link);
+    TAILQ_INSERT_TAIL(&debts->queue[node][kind].due, it, link);
 }
 
 /* False: nothing more can be sent now. */
@@ -150,7 +151,7 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
 {
     struct debt_queue *queue = &debts->queue[node][kind];
     debts_expire(debts, queue, now_us);
-    const struct debt *it = STAILQ_FIRST(&queue->due);
+    const struct debt *it = TAILQ_FIRST(&queue->due);
     if (it == NULL || queue->next_number - queue->first_number >= DEBTS_WINDOW)
         return false;
     struct call call =
@@ -186,14 +187,14 @@ void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
            number - queue->first_number <
                queue->next_number - queue->first_number);
     queue->in_flight--;
-    if (vote != VOTE_DISCONNECTED) { /* else all under way are lost */
-        if (vote_ends_release(vote)) {
-            debt_end(debts, *sent);
-        } else {
-            debts->paused_us[node] = now_us + PAUSE_US;
-            STAILQ_INSERT_TAIL(&queue->due, *sent, link);
-        }
+    struct debt *it = *sent;
+    if (vote != VOTE_DISCONNECTED) /* else all under way are lost */
         *sent = NULL;
+    if (vote_ends_release(vote)) {
+        debt_end(debts, it);
+    } else if (vote != VOTE_DISCONNECTED) {
+        debts->paused_us[node] = now_us + PAUSE_US;
+        TAILQ_INSERT_TAIL(&queue->due, it, link);
     }
     debts_settle(queue);
     send_all(debts, node, now_us);

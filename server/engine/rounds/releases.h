@@ -59,7 +59,7 @@ enum debt_kind { DEBT_SURE, DEBT_UNLIKELY, DEBT_KINDS };
 struct debt;
 
 struct debt_queue {
-    STAILQ_HEAD(, debt) due;
+    TAILQ_HEAD(, debt) due;
     struct debt *sent[DEBTS_WINDOW]; /* by number; NULL: answered */
     uint32_t first_number, next_number;
     uint32_t in_flight;
