@@ -241,14 +241,15 @@ TEST(story_22_poisoned_slot_stops_nothing_else)
     world_start(&world, 3, "");
     for (size_t i = 0; i < COUNT(poisons); i++) {
         for (int node = 0; node < 3; node++) /* CRC-16 of "poison" */
-            node_do(&world.nodes[node], "HSET redlockd:state 1080 %s top %s",
-                    poisons[i], poisons[i]);
+            node_do(&world.nodes[node],
+                    "HSET redlockd:state 1080 %s max_token %s", poisons[i],
+                    poisons[i]);
         answer_expect(lock_acquire(server, "poison", 9000, NULL), 503,
                       "no_quorum");
         cycle("healthy");
     }
     for (int node = 0; node < 3; node++)
-        node_do(&world.nodes[node], "HDEL redlockd:state 1080 top");
+        node_do(&world.nodes[node], "HDEL redlockd:state 1080 max_token");
     cycle("poison");
     world_stop(&world);
 }

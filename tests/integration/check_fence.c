@@ -162,7 +162,7 @@ TEST(numbers_of_clocks_that_were_ahead_are_named)
 {
     static const char raise[] =
         "local s = redis.call('HGETALL', KEYS[1]) for i = 1, #s, 2 do "
-        "if s[i + 1] == ARGV[1] then " /* in its slot, and as the top */
+        "if s[i + 1] == ARGV[1] then " /* in its slot, and as the highest */
         "redis.call('HSET', KEYS[1], s[i], ARGV[2]) end end";
     const struct server *server = &world.servers[0];
     const struct answer *answer;

@@ -94,7 +94,7 @@ static int slot_of(const char *resource)
 
 static void raise_number(int node, const char *resource, long long number)
 {
-    node_do(&world.nodes[node], "HSET redlockd:state %d %lld top %lld",
+    node_do(&world.nodes[node], "HSET redlockd:state %d %lld max_token %lld",
             slot_of(resource), number, number);
 }
 
