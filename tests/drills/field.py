@@ -162,9 +162,9 @@ class Field:
                 f"--web.listen-address=127.0.0.1:{port}", cwd=self.folder,
                 stdout=log, stderr=log)
         self.alerts_url = f"http://127.0.0.1:{port}/api/v1/alerts"
-        wait_until(lambda: self.alerts() is not None, "Prometheus runs", SOON_S)
+        wait_until(lambda: self.active_alerts() is not None, "Prometheus runs", SOON_S)
         time.sleep(3)
-        wait_until(lambda: not self.alerts(), "no alert is pending", SOON_S)
+        wait_until(lambda: not self.active_alerts(), "no alert is pending", SOON_S)
 
     def wait_votes(self, limit_s: float = SOON_S) -> None:
         for server in self.servers:
@@ -197,7 +197,7 @@ class Field:
             if self.prometheus and turn % 10 == 0:
                 self.note_alarms(now)
 
-    def alerts(self) -> list[dict] | None:
+    def active_alerts(self) -> list[dict] | None:
         """Those that are pending or fire; None: it is about to start."""
         try:
             with urllib.request.urlopen(self.alerts_url, timeout=5) as answer:
@@ -206,7 +206,7 @@ class Field:
             return None
 
     def note_alarms(self, now: float) -> None:
-        for alert in self.alerts() or []:
+        for alert in self.active_alerts() or []:
             self.alerts.append((now, alert["labels"]["alertname"],
                                 alert["state"]))
 
