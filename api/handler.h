@@ -1,10 +1,9 @@
-/* Apart from exchange.c, its only caller: that knows no path. */
+/* Apart from exchange.c, its only caller: that knows not what is asked for. */
 /*
  * From a whole request to its answer, or to the operation that it waits for.
- * Apart from exchange, its only caller, which knows connections and not what is
- * asked for. Here are lists of locks and of the permits of a pool, what
- * operators ask, and what is served as it was when this was built: the status
- * page, and the description of the API, for programs and for people.
+ * Here are lists of locks and of the permits of a pool, what operators ask, and
+ * what is served as it was when this was built: the status page, and the
+ * description of the API, for programs and for people.
  */
 #ifndef REDLOCKD_HANDLER_H
 #define REDLOCKD_HANDLER_H

@@ -1,9 +1,8 @@
-/* Apart from audit.c, its only user: it knows nothing of lines. */
+/* Apart from audit.c, its only user: so full disks and pipes can be tested. */
 /*
  * A file, pipe or terminal that whole lines are appended to, whether or not it
  * takes them now. The rest is kept for later, up to a limit. The caller never
- * waits, unless a disk hangs. Only the audit log needs one; apart from it, full
- * disks and pipes without a reader can be tested.
+ * waits, unless a disk hangs.
  */
 #ifndef REDLOCKD_LINEFILE_H
 #define REDLOCKD_LINEFILE_H

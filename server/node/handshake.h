@@ -2,8 +2,7 @@
 /*
  * The first commands on each new connection to a node. They read its run_id,
  * whether it is fit for locks, its clock, and whether our user may do all that
- * is needed later; the last one loads our script. Pure, and a header of its
- * own: the fuzzer and the unit tests run it without a connection.
+ * is needed later; the last one loads our script. Pure.
  *
  * What a node refuses to our user, or does not know, is gathered: so a node is
  * refused for all of it at once, and before its first vote.

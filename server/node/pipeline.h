@@ -1,4 +1,4 @@
-/* Apart from link.c: units play it without a connection. */
+/* Apart from link.c: fuzzers and units run it over any socket. */
 /*
  * Pipelines commands to one node, and finds the command of each reply. Calls
  * gather in a batch until another command is sent or the turn ends; each gets
@@ -7,8 +7,7 @@
  *   pipeline_call ──→ batch ──→ wire ──→ node ──→ wire ──→ pipeline_next
  *         └───────────────── ring of pending calls ─────────────↑
  *
- * It has no callbacks. A header of its own, and not in link.c: the fuzzers and
- * the unit tests run it over any socket.
+ * It has no callbacks.
  */
 #ifndef REDLOCKD_PIPELINE_H
 #define REDLOCKD_PIPELINE_H

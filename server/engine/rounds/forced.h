@@ -1,7 +1,7 @@
 /* Apart from operation.h: it sends nothing, and knows only tokens. */
 /*
- * What a forced release has found, releases, and was answered: apart from its
- * operation, which sends the calls, as it needs nothing else of it.
+ * What a forced release has found, releases, and was answered. Its operation
+ * sends the calls.
  *
  *   look ──→ release what was found ──→ answer
  *     ↑                 │
