@@ -135,32 +135,31 @@ static void print_lock(const struct command *command, const struct lock *lock)
 
 /*
  * After a call: prints its answer, as print does or as it is, or complains;
- * frees it, and returns the exit status. print: NULL: nothing.
+ * returns the exit status. print: NULL: nothing.
  */
 static int end_call(const struct command *command, enum answer verdict,
-                    json_t *answer, void (*print)(const json_t *answer))
+                    void (*print)(const json_t *answer))
 {
     const struct options *options = command->options;
+    const json_t *answer = command->replicas.body;
     if (verdict != ANSWER_DONE)
         options_complain(options, "%s", command->replicas.detail);
     else if (options->is_json)
         print_json(answer);
     else if (print != NULL)
         print(answer);
-    json_decref(answer);
     return answer_status(options, verdict);
 }
 
 /* About the command's lock or pool, or all. */
 static enum answer commands_ask(struct command *command, const char *method,
-                                const char *path, enum question_kind kind,
-                                json_t **answer)
+                                const char *path, enum question_kind kind)
 {
     bool has_id = kind != QUESTION_PAGE && kind != QUESTION_NODES;
     struct question question = {.request = {.method = method, .path = path},
                                 .kind = kind,
                                 .id = has_id ? command->id : NULL};
-    return replicas_ask(&command->replicas, &question, 0, answer);
+    return replicas_ask(&command->replicas, &question, 0);
 }
 
 /* ---- commands of the holder ---------------------------------------------- */
@@ -172,7 +171,7 @@ static int give_back_untold(struct command *command, const struct lock *lock)
     int error = errno;
     enum answer verdict =
         replicas_release(&command->replicas, lock->id, lock->token,
-                         clock_now_us() + REPLICAS_GIVE_BACK_US, NULL);
+                         clock_now_us() + REPLICAS_GIVE_BACK_US);
     if (verdict != ANSWER_DONE && verdict != ANSWER_LOST)
         options_complain(command->options,
                          "not released, it ends with its TTL: %s",
@@ -181,59 +180,53 @@ static int give_back_untold(struct command *command, const struct lock *lock)
     return EXIT_OS_ERROR;
 }
 
-int command_acquire(struct command *command)
+static int command_acquire(struct command *command)
 {
     const struct options *options = command->options;
     struct lock lock = {.until_us = 0};
-    json_t *answer = NULL;
     (void)signal(SIGPIPE, SIG_IGN); /* or it could not give the lock back */
-    enum answer verdict = replicas_acquire(&command->replicas, &lock, &answer);
+    enum answer verdict = replicas_acquire(&command->replicas, &lock);
     if (wake_look(&command->wake)) {
         command->replicas.may_be_granted |= verdict == ANSWER_DONE;
-        json_decref(answer);
         replicas_give_back(&command->replicas);
         return wake_die(command->wake.caught);
     }
-    if (verdict == ANSWER_DONE && options->is_json)
-        print_json(answer);
-    else if (verdict == ANSWER_DONE)
+    if (verdict != ANSWER_DONE)
+        return answer_end_acquire(options, verdict, command->replicas.detail);
+    if (options->is_json)
+        print_json(command->replicas.body);
+    else
         print_lock(command, &lock);
-    json_decref(answer);
-    if (verdict == ANSWER_DONE && (fflush(stdout) != 0 || commands_are_cut()))
+    if (fflush(stdout) != 0 || commands_are_cut())
         return give_back_untold(command, &lock);
-    if (verdict == ANSWER_DONE)
-        return EXIT_SUCCESS;
-    return answer_end_acquire(options, verdict, command->replicas.detail);
+    return EXIT_SUCCESS;
 }
 
-int command_extend(struct command *command)
+static int command_extend(struct command *command)
 {
     const struct options *options = command->options;
     struct lock lock = {.until_us = 0};
-    json_t *answer = NULL;
     memcpy(lock.id, command->id, sizeof lock.id);
     (void)snprintf(lock.token, sizeof lock.token, "%s", options->token);
-    enum answer verdict = replicas_extend(&command->replicas, &lock,
-                                          clock_now_us() + TRY_US, &answer);
+    enum answer verdict =
+        replicas_extend(&command->replicas, &lock, clock_now_us() + TRY_US);
     if (verdict != ANSWER_DONE)
         options_complain(options, "%s", command->replicas.detail);
     else if (options->is_json)
-        print_json(answer);
+        print_json(command->replicas.body);
     else if (options->is_shared) /* it may have another token */
         print_lock(command, &lock);
     else
         (void)printf("yours for %.1f s\n",
                      (double)(lock.until_us - clock_now_us()) /
                          (double)US_PER_S);
-    json_decref(answer);
     return answer_status(options, verdict);
 }
 
-int command_release(struct command *command)
+static int command_release(struct command *command)
 {
     const struct options *options = command->options;
     struct replicas *replicas = &command->replicas;
-    json_t *answer = NULL;
     char path[ID_MAX + 64];
     char whom[24] = "all";
     if (options->force != OPTIONS_ALL)
@@ -241,10 +234,10 @@ int command_release(struct command *command)
     (void)snprintf(path, sizeof path, "/locks/%s?force=%s", command->id, whom);
     enum answer verdict =
         options->force != 0
-            ? commands_ask(command, "DELETE", path, QUESTION_RELEASE, &answer)
+            ? commands_ask(command, "DELETE", path, QUESTION_RELEASE)
             : replicas_release(replicas, command->id, options->token,
-                               clock_now_us() + TRY_US, &answer);
-    int status = end_call(command, verdict, answer, NULL);
+                               clock_now_us() + TRY_US);
+    int status = end_call(command, verdict, NULL);
     /* an answer was lost, which may have said that the lock is released */
     return verdict == ANSWER_LOST && replicas->is_repeated ? EXIT_SUCCESS
                                                            : status;
@@ -259,7 +252,7 @@ int command_release(struct command *command)
  * has complained.
  */
 static enum answer look_at(struct command *command, const char *resource,
-                           const char *after, int64_t wait_ms, json_t **answer)
+                           const char *after, int64_t wait_ms)
 {
     char path[ID_MAX + 128], id[ID_MAX + 1];
     size_t len = id_encode(id, span_of(resource));
@@ -273,11 +266,10 @@ static enum answer look_at(struct command *command, const char *resource,
     struct question question = {.request = {.method = "GET", .path = path},
                                 .kind = QUESTION_LOCK,
                                 .id = id};
-    enum answer verdict =
-        replicas_ask(&command->replicas, &question, wait_ms, answer);
+    enum answer verdict = replicas_ask(&command->replicas, &question, wait_ms);
     if (!answer_is_look(verdict))
         options_complain(command->options, "%s", command->replicas.detail);
-    bool is_free = verdict == ANSWER_DONE && !is_held(*answer);
+    bool is_free = verdict == ANSWER_DONE && !is_held(command->replicas.body);
     return is_free ? ANSWER_LOST : verdict;
 }
 
@@ -304,87 +296,74 @@ static void print_pool(const json_t *pool)
 static int show_pool(struct command *command)
 {
     const struct options *options = command->options;
-    json_t *answer = NULL;
     char path[ID_MAX + 32];
     (void)snprintf(path, sizeof path, "/pools/%s?limit=%" PRId64, command->id,
                    options->limit);
-    enum answer verdict =
-        commands_ask(command, "GET", path, QUESTION_POOL, &answer);
-    bool has_slots = json_array_size(json_object_get(answer, "slots")) > 0;
-    int status = end_call(command, verdict, answer, print_pool);
+    enum answer verdict = commands_ask(command, "GET", path, QUESTION_POOL);
+    bool has_slots =
+        json_array_size(json_object_get(command->replicas.body, "slots")) > 0;
+    int status = end_call(command, verdict, print_pool);
     return verdict == ANSWER_DONE && !has_slots ? EXIT_NOT_ACQUIRED : status;
 }
 
-int command_show(struct command *command)
+static int command_show(struct command *command)
 {
     const struct options *options = command->options;
     int status = EXIT_NOT_ACQUIRED;
     if (options->limit > 0)
         return show_pool(command);
     for (int i = 0; i < options->resources_count; i++) {
-        json_t *answer = NULL;
         const char *resource = options->resources[i];
-        enum answer verdict = look_at(command, resource, "", 0, &answer);
-        bool is_known = answer_is_look(verdict);
-        if (is_known && options->is_json)
-            print_json(answer);
-        else if (is_known)
-            print_state(answer, resource, true);
-        json_decref(answer);
-        if (!is_known)
+        enum answer verdict = look_at(command, resource, "", 0);
+        if (!answer_is_look(verdict))
             return answer_status(options, verdict);
+        if (options->is_json)
+            print_json(command->replicas.body);
+        else
+            print_state(command->replicas.body, resource, true);
         if (verdict == ANSWER_DONE)
             status = EXIT_SUCCESS;
     }
     return status;
 }
 
-/* free() it. NULL: no memory. */
-static char *format_page(const char *prefix, const char *cursor)
+/*
+ * Asks for the first page, or for the one behind that of the last answer. A
+ * cache that leaves out the query would repeat one page for ever.
+ */
+static enum answer ask_page(struct command *command, const char *prefix)
 {
-    char *escaped_prefix = fetch_escape(prefix);
+    struct replicas *replicas = &command->replicas;
+    json_t *before = json_incref(replicas->body);
+    const char *cursor = fetch_text(before, "next_cursor");
+    char *escaped_prefix = fetch_escape(prefix), *path = NULL;
     char *escaped_cursor = fetch_escape(cursor);
-    char *path = NULL;
-    if (escaped_prefix == NULL || escaped_cursor == NULL ||
+    enum answer verdict = ANSWER_STARVED;
+    if (escaped_prefix != NULL && escaped_cursor != NULL &&
         asprintf(&path, "/locks?page_size=%d%s%s%s%s", PAGE,
                  *prefix ? "&prefix=" : "", escaped_prefix,
-                 *cursor ? "&cursor=" : "", escaped_cursor) < 0)
-        path = NULL;
-    free(escaped_prefix);
-    free(escaped_cursor);
-    return path;
-}
-
-/*
- * Asks for the page behind the cursor, which is of the page before: that is
- * freed. A cache that leaves out the query would repeat one page for ever.
- */
-static enum answer ask_page(struct command *command, const char *path,
-                            json_t **page)
-{
-    json_t *before = *page;
-    *page = NULL;
-    enum answer verdict =
-        commands_ask(command, "GET", path, QUESTION_PAGE, page);
-    const char *cursor = fetch_text(before, "next_cursor");
+                 *cursor ? "&cursor=" : "", escaped_cursor) >= 0) {
+        verdict = commands_ask(command, "GET", path, QUESTION_PAGE);
+        free(path);
+    }
     if (verdict == ANSWER_DONE && *cursor != '\0' &&
-        strcmp(fetch_text(*page, "next_cursor"), cursor) == 0) {
-        struct replicas *replicas = &command->replicas;
+        strcmp(fetch_text(replicas->body, "next_cursor"), cursor) == 0) {
         (void)snprintf(replicas->detail, sizeof replicas->detail,
                        "the same page again; is there a cache in front of "
                        "redlockd?");
         verdict = ANSWER_FOREIGN;
     }
+    free(escaped_prefix);
+    free(escaped_cursor);
     json_decref(before);
     return verdict;
 }
 
 /* Locks may change hands between two pages: each is printed only once. False:
  * no memory. */
-static bool print_page(const struct command *command, const json_t *page,
-                       json_t *seen)
+static bool print_page(const struct command *command, json_t *seen)
 {
-    const json_t *locks = json_object_get(page, "locks");
+    const json_t *locks = json_object_get(command->replicas.body, "locks");
     for (size_t i = 0; i < json_array_size(locks); i++) {
         json_t *lock = json_array_get(locks, i);
         const char *id = fetch_text(lock, "id");
@@ -400,27 +379,23 @@ static bool print_page(const struct command *command, const json_t *page,
     return true;
 }
 
-int command_list(struct command *command)
+static int command_list(struct command *command)
 {
     const struct options *options = command->options;
     const char *prefix = options->prefix != NULL ? options->prefix : "";
-    json_t *page = NULL, *seen = json_object();
-    enum answer verdict = ANSWER_DONE;
-    const char *cursor = "";
+    const struct replicas *replicas = &command->replicas;
+    json_t *seen = json_object();
+    enum answer verdict;
     do {
-        char *path = format_page(prefix, cursor);
-        verdict =
-            path != NULL ? ask_page(command, path, &page) : ANSWER_STARVED;
-        free(path);
-        if (verdict == ANSWER_DONE && !print_page(command, page, seen))
+        verdict = ask_page(command, prefix);
+        if (verdict == ANSWER_DONE && !print_page(command, seen))
             verdict = ANSWER_STARVED;
-        cursor = fetch_text(page, "next_cursor");
-    } while (verdict == ANSWER_DONE && *cursor);
+    } while (verdict == ANSWER_DONE &&
+             *fetch_text(replicas->body, "next_cursor") != '\0');
     if (verdict != ANSWER_DONE)
         options_complain(options, "%s",
                          verdict == ANSWER_STARVED ? "out of memory"
-                                                   : command->replicas.detail);
-    json_decref(page);
+                                                   : replicas->detail);
     json_decref(seen);
     return answer_status(options, verdict);
 }
@@ -454,14 +429,14 @@ static void commands_print_nodes(const json_t *answer)
     }
 }
 
-int command_nodes(struct command *command)
+static int command_nodes(struct command *command)
 {
-    json_t *answer = NULL;
     enum answer verdict =
-        commands_ask(command, "GET", "/nodes", QUESTION_NODES, &answer);
+        commands_ask(command, "GET", "/nodes", QUESTION_NODES);
+    const json_t *answer = command->replicas.body;
     bool has_quorum =
         fetch_number(answer, "voting") >= fetch_number(answer, "quorum");
-    int status = end_call(command, verdict, answer, commands_print_nodes);
+    int status = end_call(command, verdict, commands_print_nodes);
     return verdict == ANSWER_DONE && !has_quorum ? EXIT_NO_QUORUM : status;
 }
 
@@ -469,7 +444,7 @@ int command_nodes(struct command *command)
  * A probe needs no more than the status, and sends neither token nor
  * certificate: so it asks the one server itself, not the service of all.
  */
-int command_ready(struct command *command)
+static int command_ready(struct command *command)
 {
     struct fetch_request request = {.method = "GET",
                                     .base = command->options->urls[0],
@@ -522,29 +497,25 @@ static enum answer watch_lock(struct command *command, const char *resource,
     enum answer verdict = ANSWER_DONE;
     int foreign = 0; /* looks in turn */
     while (!commands_are_cut()) {
-        json_t *answer = NULL;
         int64_t began_us = clock_now_us();
         const char *version = fetch_text(last, "version");
         /* a server that does not wait, as it stops, may still tell */
         const char *after = answer_is_look(verdict) ? version : "";
-        verdict =
-            look_at(command, resource, after, *after ? WAIT_MS : 0, &answer);
+        verdict = look_at(command, resource, after, *after ? WAIT_MS : 0);
+        json_t *answer = command->replicas.body;
         foreign = verdict == ANSWER_FOREIGN ? foreign + 1 : 0;
         if (verdict == ANSWER_REFUSED || verdict == ANSWER_DENIED ||
-            foreign >= FOREIGN_LOOKS) {
-            json_decref(answer);
+            foreign >= FOREIGN_LOOKS)
             break;
-        }
         if (answer_is_look(verdict) &&
             strcmp(fetch_text(answer, "version"), version) != 0) {
             print_change(command->options, resource, answer);
             json_decref(last);
-            last = answer;
-            continue;
+            last = json_incref(answer);
+        } else {
+            (void)wake_wait(command->replicas.wake,
+                            began_us + (int64_t)LOOK_MS * US_PER_MS);
         }
-        json_decref(answer);
-        (void)wake_wait(command->replicas.wake,
-                        began_us + (int64_t)LOOK_MS * US_PER_MS);
     }
     json_decref(last);
     return verdict;
@@ -561,10 +532,11 @@ static bool look_at_all(struct command *command, json_t *last[NAMES_MAX],
 {
     const struct options *options = command->options;
     for (int i = 0; i < options->resources_count; i++) {
-        *verdict = look_at(command, options->resources[i], "", 0, &last[i]);
+        *verdict = look_at(command, options->resources[i], "", 0);
         if (*verdict == ANSWER_REFUSED || *verdict == ANSWER_DENIED ||
             *verdict == ANSWER_FOREIGN)
             return false;
+        last[i] = json_incref(command->replicas.body);
         if (answer_is_look(*verdict))
             print_change(options, options->resources[i], last[i]);
     }
@@ -614,7 +586,7 @@ static int watch_all(struct command *command, json_t *last[NAMES_MAX])
                             : EXIT_SIGNALLED + WTERMSIG(ended);
 }
 
-int command_watch(struct command *command)
+static int command_watch(struct command *command)
 {
     json_t *last[NAMES_MAX] = {NULL};
     enum answer verdict = ANSWER_DONE;
@@ -630,5 +602,36 @@ int command_watch(struct command *command)
     }
     for (int i = 0; i < NAMES_MAX; i++)
         json_decref(last[i]);
+    return status;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+int commands_perform(struct command *command)
+{
+    static int (*const functions[COMMANDS])(struct command * command) = {
+        [COMMAND_ACQUIRE] = command_acquire, [COMMAND_EXTEND] = command_extend,
+        [COMMAND_RELEASE] = command_release, [COMMAND_SHOW] = command_show,
+        [COMMAND_LIST] = command_list,       [COMMAND_NODES] = command_nodes,
+        [COMMAND_WATCH] = command_watch,     [COMMAND_READY] = command_ready,
+    };
+    const struct options *options = command->options;
+    struct replicas *replicas = &command->replicas;
+    if (options->command_id == COMMAND_RUN)
+        return command_run(command);
+    if (options->command_id == COMMAND_ACQUIRE &&
+        !wake_open(&command->wake, (const int[]){0}, NULL)) {
+        complain("%s", strerror(errno));
+        return EXIT_OS_ERROR;
+    }
+    if (!replicas_open(replicas, options, &command->wake,
+                       &command->credentials)) {
+        complain("out of memory");
+        return EXIT_OS_ERROR;
+    }
+    int status = functions[options->command_id](command);
+    int error = errno; /* of the output */
+    replicas_close(replicas);
+    errno = error;
     return status;
 }

@@ -1,5 +1,6 @@
 /*
- * The commands. Each prints to stdout and returns the exit status.
+ * The commands. Each prints to stdout and returns the exit status; watch prints
+ * a line whenever one of the locks changes hands, until it fails.
  */
 #ifndef REDLOCKCTL_COMMANDS_H
 #define REDLOCKCTL_COMMANDS_H
@@ -16,17 +17,10 @@ struct command {
     char id[ID_MAX + 1];            /* of their lock */
 };
 
-int command_run(struct command *command);
-int command_acquire(struct command *command);
-int command_extend(struct command *command);
-int command_release(struct command *command);
-int command_show(struct command *command);
-int command_list(struct command *command);
-int command_nodes(struct command *command);
-int command_ready(struct command *command);
+int commands_perform(struct command *command);
 
-/* Prints a line whenever one of the locks changes hands, until it fails. */
-int command_watch(struct command *command);
+/* That of run.c, which opens the replicas itself. */
+int command_run(struct command *command);
 
 /* Whether something is missing on stdout: it has an error, or there was no
  * memory. main looks for it. */

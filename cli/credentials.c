@@ -1,37 +1,19 @@
 #include "credentials.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../server/base/process.h"
 #include "complain.h"
+
+enum { TEXT_MAX = 1 << 16 }; /* of a file, from which a token is taken */
 
 static const char token_variable[] = "REDLOCKD_AUTH_TOKEN";
 
 /* ---- files --------------------------------------------------------------- */
-
-/* Returns how much it has read, at most size; -1: errno says why. */
-static ssize_t credentials_read_file(const char *path, int flags, char *to,
-                                     size_t size)
-{
-    size_t len = 0;
-    ssize_t got = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
-    if (fd < 0)
-        return -1;
-    do {
-        got = read(fd, to + len, size - len);
-        len += got > 0 ? (size_t)got : 0;
-    } while ((got > 0 && len < size) || (got < 0 && errno == EINTR));
-    int error = errno;
-    (void)close(fd); /* only read: nothing can be lost */
-    errno = error;
-    return got < 0 ? -1 : (ssize_t)len;
-}
 
 /* A file that an option names, or else a variable. */
 struct setting {
@@ -52,10 +34,14 @@ static const char *find_path(const struct setting *setting)
 /* libcurl would notice only at the first connection, and say less. */
 static bool take_path(const struct setting *setting)
 {
-    char byte = 0;
+    size_t len;
+    mode_t mode;
     const char *name = find_path(setting);
-    return *setting->path == NULL ||
-           credentials_read_file(*setting->path, 0, &byte, 1) >= 0 ||
+    if (*setting->path == NULL)
+        return true;
+    char *nothing = process_read_file(*setting->path, 0, 0, &len, &mode);
+    free(nothing);
+    return nothing != NULL || errno == EFBIG /* it has more */ ||
            complain("%s: %.150s cannot be read: %s", name, *setting->path,
                     strerror(errno));
 }
@@ -81,22 +67,21 @@ static const char *check_bearer(const char *text, size_t len)
 static const char *read_bearer(const char *path, int flags,
                                char bearer[BEARER_MAX + 1])
 {
-    char text[BEARER_MAX + 3]; /* with a line end, or one too many */
-    ssize_t got = credentials_read_file(path, flags, text, sizeof text);
-    if (got < 0)
+    size_t len;
+    mode_t mode;
+    char *text = process_read_file(path, flags, TEXT_MAX, &len, &mode);
+    if (text == NULL)
         return strerror(errno);
-    size_t len = (size_t)got;
     if (len > 0 && text[len - 1] == '\n')
         len--;
     if (len > 0 && text[len - 1] == '\r')
         len--;
+    text[len] = '\0';
     const char *wrong = check_bearer(text, len);
-    if (wrong != NULL)
-        return wrong;
-    assert(len <= BEARER_MAX);
-    memcpy(bearer, text, len);
-    bearer[len] = '\0';
-    return NULL;
+    if (wrong == NULL)
+        memcpy(bearer, text, len + 1);
+    free(text);
+    return wrong;
 }
 
 /*

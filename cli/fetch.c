@@ -462,8 +462,5 @@ int64_t fetch_number(const json_t *object, const char *name)
 
 char *fetch_escape(const char *text)
 {
-    char *escaped = curl_easy_escape(NULL, text, 0);
-    char *copy = escaped != NULL ? strdup(escaped) : NULL;
-    curl_free(escaped);
-    return copy;
+    return curl_easy_escape(NULL, text, 0); /* its free is ours: fetch_new */
 }

@@ -3,7 +3,6 @@
  * is given.
  */
 #include <assert.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -15,14 +14,6 @@
 #include "commands.h"
 #include "complain.h"
 #include "credentials.h"
-
-static int (*const functions[COMMANDS])(struct command *command) = {
-    [COMMAND_RUN] = command_run,       [COMMAND_ACQUIRE] = command_acquire,
-    [COMMAND_EXTEND] = command_extend, [COMMAND_RELEASE] = command_release,
-    [COMMAND_SHOW] = command_show,     [COMMAND_LIST] = command_list,
-    [COMMAND_NODES] = command_nodes,   [COMMAND_WATCH] = command_watch,
-    [COMMAND_READY] = command_ready,
-};
 
 /* The id of a permit's slots. False: they are none. */
 static bool name_slots(struct command *command)
@@ -140,23 +131,7 @@ static int perform(struct options *options)
         !credentials_take(&command.credentials, options))
         return EXIT_USAGE_ERROR;
     find_owner(options, &command.credentials);
-    if (options->command_id == COMMAND_RUN)
-        return command_run(&command);
-    if (options->command_id == COMMAND_ACQUIRE &&
-        !wake_open(&command.wake, (const int[]){0}, NULL)) {
-        complain("%s", strerror(errno));
-        return EXIT_OS_ERROR;
-    }
-    if (!replicas_open(&command.replicas, options, &command.wake,
-                       &command.credentials)) {
-        complain("out of memory");
-        return EXIT_OS_ERROR;
-    }
-    int status = functions[options->command_id](&command);
-    int error = errno; /* of the output */
-    replicas_close(&command.replicas);
-    errno = error;
-    return status;
+    return commands_perform(&command);
 }
 
 /* A script must not take cut output for all of it. */

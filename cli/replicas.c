@@ -40,6 +40,8 @@ bool replicas_open(struct replicas *replicas, const struct options *options,
 
 void replicas_close(struct replicas *replicas)
 {
+    json_decref(replicas->body);
+    replicas->body = NULL;
     fetch_free(replicas->fetch);
 }
 
@@ -156,15 +158,11 @@ static bool may_try_again(const struct replicas *replicas,
     return false;
 }
 
-/* Hands the body over to the caller, or frees it. */
-static void give_body(struct fetch_answer *answer, json_t **body)
+/* Takes it from the answer. */
+static void keep_body(struct replicas *replicas, struct fetch_answer *answer)
 {
-    if (body == NULL) {
-        fetch_answer_free(answer);
-        return;
-    }
-    json_decref(*body);
-    *body = answer->body;
+    json_decref(replicas->body);
+    replicas->body = answer->body;
 }
 
 /* ---- acquire ------------------------------------------------------------- */
@@ -305,8 +303,7 @@ static void draw_key(struct replicas *replicas)
         (void)snprintf(header + len + 2 * i, 3, "%02x", key[i]);
 }
 
-enum answer replicas_acquire(struct replicas *replicas, struct lock *lock,
-                             json_t **body)
+enum answer replicas_acquire(struct replicas *replicas, struct lock *lock)
 {
     int64_t wait_all_ms = replicas->options->wait_ms;
     struct attempts attempts = {.give_up_us = INT64_MAX};
@@ -337,7 +334,7 @@ enum answer replicas_acquire(struct replicas *replicas, struct lock *lock,
         } else if (answer_may_others_help(verdict)) {
             is_again = may_try_again(replicas, &attempts, &answer, &verdict);
         }
-        give_body(&answer, body);
+        keep_body(replicas, &answer);
     }
     return verdict;
 }
@@ -357,8 +354,7 @@ static int64_t part_ms(int64_t give_up_us)
  * with the timeout that it has.
  */
 static enum answer ask_all(struct replicas *replicas, struct question *question,
-                           int64_t give_up_us, json_t **body,
-                           struct lock *granted)
+                           int64_t give_up_us, struct lock *granted)
 {
     struct attempts attempts = {.is_holders = true, .give_up_us = give_up_us};
     for (;;) {
@@ -375,13 +371,13 @@ static enum answer ask_all(struct replicas *replicas, struct question *question,
             !read_lock(replicas, granted, &answer))
             verdict = ANSWER_UNAVAILABLE;
         replicas->is_repeated = attempts.may_have_done;
-        give_body(&answer, body);
+        keep_body(replicas, &answer);
         return verdict;
     }
 }
 
 enum answer replicas_extend(struct replicas *replicas, struct lock *lock,
-                            int64_t give_up_us, json_t **body)
+                            int64_t give_up_us)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32], json[64];
     struct question question = {.request = {.method = "PUT",
@@ -395,12 +391,11 @@ enum answer replicas_extend(struct replicas *replicas, struct lock *lock,
     (void)snprintf(json, sizeof json, "{\"ttl_ms\":%" PRId64 "%s}",
                    replicas->options->ttl_ms,
                    replicas->options->is_shared ? ",\"mode\":\"shared\"" : "");
-    return ask_all(replicas, &question, give_up_us, body, lock);
+    return ask_all(replicas, &question, give_up_us, lock);
 }
 
 enum answer replicas_release(struct replicas *replicas, const char *id,
-                             const char *token, int64_t give_up_us,
-                             json_t **body)
+                             const char *token, int64_t give_up_us)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32];
     struct question question = {
@@ -409,14 +404,14 @@ enum answer replicas_release(struct replicas *replicas, const char *id,
         .id = id};
     (void)snprintf(path, sizeof path, "/locks/%s", id);
     (void)snprintf(header, sizeof header, "X-Lock-Token: %s", token);
-    return ask_all(replicas, &question, give_up_us, body, NULL);
+    return ask_all(replicas, &question, give_up_us, NULL);
 }
 
 enum answer replicas_ask(struct replicas *replicas, struct question *question,
-                         int64_t wait_ms, json_t **body)
+                         int64_t wait_ms)
 {
     question->request.timeout_ms = ANSWER_MS + wait_ms;
-    return ask_all(replicas, question, 0, body, NULL);
+    return ask_all(replicas, question, 0, NULL);
 }
 
 /* ---- a hold that begins anew ----------------------------------------------
@@ -526,8 +521,7 @@ static bool take_back(struct replicas *replicas, int64_t give_up_us,
     enum answer verdict;
     bool is_ours = ask_for_it(replicas, give_up_us, &lock, &verdict);
     if (is_ours)
-        verdict =
-            replicas_release(replicas, lock.id, lock.token, give_up_us, NULL);
+        verdict = replicas_release(replicas, lock.id, lock.token, give_up_us);
     *is_stopped = verdict == ANSWER_STOPPED;
     if (!is_ours)
         return verdict == ANSWER_HELD || verdict == ANSWER_REFUSED;

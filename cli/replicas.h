@@ -24,9 +24,10 @@ struct replicas {
     const struct options *options; /* the replicas, and what to acquire */
     struct wake *wake;
     struct credentials *credentials;
-    bool outlasts_denials;           /* a denial may pass: it is asked again */
-    int current;                     /* the replica to ask first */
-    char detail[ANSWER_DETAIL_SIZE]; /* of the last answer, for people */
+    bool outlasts_denials; /* a denial may pass: it is asked again */
+    int current;           /* the replica to ask first */
+    json_t *body; /* of the last answer, until the next call; NULL: none */
+    char detail[ANSWER_DETAIL_SIZE]; /* without ANSWER_DONE: why, for people */
     /* of the last acquire */
     char key_header[sizeof REPLICAS_KEY_NAME + (size_t)2 * REPLICAS_KEY_BYTES];
     bool may_be_granted; /* by a request whose answer does not tell */
@@ -53,14 +54,8 @@ bool replicas_open(struct replicas *replicas, const struct options *options,
                    struct wake *wake, struct credentials *credentials);
 void replicas_close(struct replicas *replicas);
 
-/*
- * Each of these fills body if there is an answer, unless body is NULL; the
- * caller json_decrefs it. Without ANSWER_DONE, detail says why.
- */
-
 /* Acquires what the options name, and waits as long as they say. */
-enum answer replicas_acquire(struct replicas *replicas, struct lock *lock,
-                             json_t **body);
+enum answer replicas_acquire(struct replicas *replicas, struct lock *lock);
 
 /*
  * After an acquire that a signal stopped: the lock is not wanted any more. A
@@ -77,7 +72,7 @@ void replicas_give_back(struct replicas *replicas);
  * becomes a shared one, and has another token.
  */
 enum answer replicas_extend(struct replicas *replicas, struct lock *lock,
-                            int64_t give_up_us, json_t **body);
+                            int64_t give_up_us);
 
 /*
  * After ANSWER_FINAL of an extend: acquires lock, which must be that of the
@@ -93,14 +88,13 @@ enum answer replicas_renew_hold(struct replicas *replicas, struct lock *lock,
 
 /* Asks until give_up_us, but each replica at least once. */
 enum answer replicas_release(struct replicas *replicas, const char *id,
-                             const char *token, int64_t give_up_us,
-                             json_t **body);
+                             const char *token, int64_t give_up_us);
 
 /*
  * Any other call, of which method, path, kind and id are given, once at each
  * replica. wait_ms: how much later the answer may come, as the replica waits.
  */
 enum answer replicas_ask(struct replicas *replicas, struct question *question,
-                         int64_t wait_ms, json_t **body);
+                         int64_t wait_ms);
 
 #endif

@@ -148,9 +148,8 @@ static void run_extend(struct run *run)
     struct guard_shared *shared = run->keeper.shared;
     int64_t end_us = guard_term_us(&run->keeper, run->lock.until_us);
     enum answer verdict =
-        run->is_token_open
-            ? ANSWER_FINAL
-            : replicas_extend(run->replicas, &run->lock, end_us, NULL);
+        run->is_token_open ? ANSWER_FINAL
+                           : replicas_extend(run->replicas, &run->lock, end_us);
     if (verdict == ANSWER_FINAL)
         verdict = renew_hold(run, end_us);
     if (verdict == ANSWER_STOPPED)
@@ -199,12 +198,12 @@ static enum answer run_release(struct run *run)
             replicas_renew_hold(run->replicas, &run->lock, give_up_us);
         if (verdict == ANSWER_LOST) /* somebody may have had it meanwhile */
             (void)replicas_release(run->replicas, run->lock.id, run->lock.token,
-                                   give_up_us, NULL);
+                                   give_up_us);
         if (verdict != ANSWER_DONE)
             return verdict;
     }
     return replicas_release(run->replicas, run->lock.id, run->lock.token,
-                            give_up_us, NULL);
+                            give_up_us);
 }
 
 static void report_loss(const struct run *run, const char *reason,
@@ -359,7 +358,7 @@ int command_run(struct command *command)
         return EXIT_OS_ERROR;
     }
     int status = 0;
-    enum answer verdict = replicas_acquire(run.replicas, &run.lock, NULL);
+    enum answer verdict = replicas_acquire(run.replicas, &run.lock);
     if (verdict == ANSWER_DONE)
         status = run_locked(&run);
     else

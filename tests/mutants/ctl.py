@@ -87,8 +87,8 @@ CTL = [
         Edit("cli/wake.c", "        if (action.sa_handler != SIG_IGN)\n", "")], tests="cancel"),
     Defect("untold lock is kept", "ctl", "what_could_not_be_printed_is_released", [
         Edit("cli/commands.c",
-             "(fflush(stdout) != 0 || commands_are_cut()))\n",
-             "fflush(stdout) != 0 && lock.id[0] == 0)\n")], tests="cancel"),
+             "    if (fflush(stdout) != 0 || commands_are_cut())\n",
+             "    if (fflush(stdout) != 0 && lock.id[0] == 0)\n")], tests="cancel"),
     Defect("closed pipe ends an acquire", "ctl",
            "what_could_not_be_printed_is_released", [Edit(
         "cli/commands.c",
