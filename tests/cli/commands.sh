@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Each command of redlockctl on a real stack: what it prints, how it exits.
+# Each command of redlockctl on a real stack: what it prints, how it exits:
+#   commands.sh [TEST…]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/stack.sh
@@ -47,6 +48,7 @@ command_line_is_checked() {
         gives 64 "no such option" run --json a -- true &&
         gives 64 "needs a value" run -w -- true &&
         gives 64 "is not a time" run -w soon a -- true &&
+        gives 64 "is not a time" run -w 5x a -- true &&
         gives 64 "is not a time" run -t 0.01 a -- true &&
         gives 64 "is not a time" run -t 1.2.3 a -- true &&
         gives 64 "is not a whole number" run -E 256 a -- true &&
@@ -446,55 +448,44 @@ downgrade_prints_the_new_token() (
         eventually 10 gives 0 "sh5: held by 1 reader" show sh5 && gives 70 "" release
 )
 
-watch_tells_changes() {
-    local pid
-    "$ctl" watch v1 >"$stack_dir/v1" &
-    pid=$!
+# In a subshell, at whose end it ends.
+watches() { # resource…; it writes to a file with the name of the first
+    "$ctl" watch "$@" >"$stack_dir/$1" &
+    # shellcheck disable=SC2064 # this one
+    trap "kill $!" EXIT
+}
+
+watch_tells_changes() (
+    watches v1
     eventually 10 grep -q "v1: free" "$stack_dir/v1" &&
         hold v1 2 --owner one &&
         eventually 10 grep -q "v1: held by one" "$stack_dir/v1" &&
-        eventually 10 test "$(grep -c free "$stack_dir/v1")" -eq 1 &&
         eventually 10 has_lines 3 "$stack_dir/v1"
-    local result=$?
-    kill "$pid"
-    wait "$pid" || true
-    return "$result"
-}
+)
 
-watch_tells_of_each() {
-    local pid result=0
+watch_tells_of_each() (
     hold v2 20 --owner two
-    "$ctl" watch v2 v3 >"$stack_dir/v2" &
-    pid=$!
+    watches v2 v3
     eventually 10 grep -q " v3: free" "$stack_dir/v2" &&
         grep -q " v2: held by two" "$stack_dir/v2" &&
         hold v3 20 --owner three &&
         eventually 10 grep -q " v3: held by three" "$stack_dir/v2" &&
-        has_lines 3 "$stack_dir/v2" || result=1
-    kill "$pid"
-    wait "$pid" || true
-    return "$result"
-}
+        has_lines 3 "$stack_dir/v2"
+)
 
 # Each holds it for less than a second.
-watch_tells_of_short_holders() {
-    local pid n result=0
-    "$ctl" watch v4 v5 >"$stack_dir/v4" &
-    pid=$!
-    eventually 10 grep -q " v5: free" "$stack_dir/v4" || result=1
-    for n in one two three four; do
-        hold v4 0.6 --owner "$n" && hold v5 0.6 --owner "$n" || result=1
-        eventually 10 gives 1 free show v4 v5 || result=1
+watch_tells_of_short_holders() (
+    watches v4 v5
+    eventually 10 grep -q " v5: free" "$stack_dir/v4" || return
+    for name in one two three four; do
+        hold v4 0.6 --owner "$name" && hold v5 0.6 --owner "$name" &&
+            eventually 10 gives 1 free show v4 v5 || return
     done
-    for n in one two three four; do
-        eventually 10 grep -q " v4: held by $n" "$stack_dir/v4" &&
-            eventually 10 grep -q " v5: held by $n" "$stack_dir/v4" || result=1
+    for name in one two three four; do
+        eventually 10 grep -q " v4: held by $name" "$stack_dir/v4" &&
+            eventually 10 grep -q " v5: held by $name" "$stack_dir/v4" || return
     done
-    kill "$pid"
-    wait "$pid" || true
-    [ "$result" -eq 0 ] || cat "$stack_dir/v4"
-    return "$result"
-}
+)
 
 # Nothing of it is left behind when it is killed.
 watch_leaves_no_process() {
@@ -532,9 +523,8 @@ stack_start_server "${REDLOCKD:-build/redlockd}" "127.0.0.1:$port" \
 export REDLOCKD_URL=http://127.0.0.1:$port
 unset REDLOCKD_RESOURCE REDLOCKD_TOKEN
 check_or_end "a quorum votes" eventually 20 gives 0 "5 of 5" nodes
-for name in $(declare -F | sed 's/declare -f //' | grep _); do
-    case $name in
-    stack_* | checks_* | check_* | has_* | is_* | line_* | type_* | release_what_*) ;;
-    *) check "${name//_/ }" "$name" ;;
-    esac
+mapfile -t tests < <(declare -F | sed 's/declare -f //' | grep _ |
+    grep -vE '^(stack|checks?|has|is|line|type|release_what)_')
+for name in "${@:-${tests[@]}}"; do
+    check "${name//_/ }" "$name"
 done
