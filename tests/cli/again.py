@@ -12,11 +12,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-from secure import play
-from world import DIES_WITH_US, WAIT_S, World
+from world import DIES_WITH_US, WAIT_S, World, play, tests_of
 
 from processes import stopped  # in ../lib
 from waiting import wait_until
@@ -182,18 +180,5 @@ def what_the_command_finds_is_as_it_was(world: World) -> None:
     assert f"REDLOCKD_URL={urls}" in lines[:3], lines
 
 
-TESTS: list[Callable[[World], None]] = [
-    a_loss_starts_it_again,
-    each_short_run_is_followed_later,
-    it_ends_when_its_work_is_done,
-    it_ends_if_the_command_cannot_run,
-    a_signal_ends_it,
-    a_terminal_ends_it,
-    a_quorum_that_returns_starts_it_again,
-    one_of_several_leads,
-    what_the_command_finds_is_as_it_was,
-]
-
-
 if __name__ == "__main__":
-    sys.exit(play(TESTS, lambda world: world))
+    sys.exit(play(tests_of(globals(), "World")))

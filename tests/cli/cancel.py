@@ -16,8 +16,7 @@ from contextlib import contextmanager
 from urllib.request import urlopen
 
 from again import obey_signals
-from secure import play
-from world import WAIT_S, PassOn, Proxy, World
+from world import WAIT_S, PassOn, Proxy, World, play, tests_of
 
 from balancers import stock_haproxy  # in ../lib
 from waiting import wait_until
@@ -57,7 +56,7 @@ def ctl(world: World, url: str, command: str, resource: str, *options: str,
 def waiters(world: World) -> int:
     """At all servers."""
     count = 0
-    for port in world.server_ports:
+    for port in world.server_ports.values():
         with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             for line in answer.read().decode().splitlines():
                 if line.startswith(("redlockd_waiters{", "redlockd_waiters ")):
@@ -112,7 +111,8 @@ def nor_at_any_server_behind_the_proxy(world: World) -> None:
 
 
 def leave_all(world: World, servers: int) -> None:
-    with stock_haproxy(world.folder, *world.server_ports[:servers]) as proxy:
+    ports = list(world.server_ports.values())[:servers]
+    with stock_haproxy(world.folder, *ports) as proxy:
         for i, (command, number, options) in enumerate(WAYS):
             name = f"waits{i}-{servers}"
             limit = options if "--limit" in options else ()
@@ -131,7 +131,7 @@ def leave_all(world: World, servers: int) -> None:
 
 def what_it_got_unheard_is_released(world: World) -> None:
     for command, number, options in WAYS:
-        proxy = LateProxy(0, world.server_ports[0], {}, Late)
+        proxy = LateProxy(world.server_ports[0], {}, Late)
         name = f"got{command}{number}{len(options)}"
         asks = ctl(world, proxy.url, command, name, *options)
         wait_until(lambda: not world.is_free(name) or "--limit" in options,
@@ -252,13 +252,5 @@ def timeout_ends_it(world: World) -> None:
         assert take(world, "timeout").returncode == 0
 
 
-TESTS: list[Callable[[World], None]] = [
-    who_waited_does_not_get_it, nor_at_any_server_behind_the_proxy, what_it_got_unheard_is_released,
-    what_was_never_asked_for_is_not_given_back, a_second_signal_ends_it_at_once,
-    it_takes_two_seconds_at_most_and_says_so,
-    what_is_ignored_does_not_end_it, what_could_not_be_printed_is_released,
-    timeout_ends_it,
-]
-
 if __name__ == "__main__":
-    sys.exit(play(TESTS, lambda world: world))
+    sys.exit(play(tests_of(globals(), "World")))

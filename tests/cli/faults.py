@@ -171,7 +171,7 @@ def replica_killed(world: World, tries: Tries) -> None:
         assert now_ns() - min(one.stamps_ns()) < 500e6, "not alive"
         os.kill(one.guard, signal.SIGTERM)  # forwarded, ignored
         one.ctl.kill()
-    world.restart_server(number)
+    world.start_server(number)
 
 
 FAULTS: dict[Callable[[World, Tries], None], int] = {

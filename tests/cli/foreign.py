@@ -24,10 +24,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from answers import Answer, Answers, Handler
-from secure import play
-from world import PassOn, Proxy, World, free_ports
+from world import PassOn, Proxy, World, play, tests_of
 
-from certificates import Certificates  # where world has told
+from certificates import Certificates  # in ../lib
+from ports import free_ports
 
 LOST, UNAVAILABLE, FOREIGN, DENIED = 70, 75, 76, 77
 BEARER, TOKEN = "bearer-of-a-client", "9999999999999999.of-a-lock"
@@ -276,8 +276,7 @@ class Unheard(PassOn):
 class UnheardProxy(Proxy):
     def __init__(self, world: World, status: int | None = None) -> None:
         self.status = status
-        super().__init__(0, world.server_ports[0], {}, Unheard)
-        self.url = f"http://127.0.0.1:{self.server_port}"
+        super().__init__(world.server_ports[0], {}, Unheard)
 
 
 def taken(url: str, *words: str) -> str:
@@ -315,8 +314,8 @@ def a_run_whose_lock_was_lost_says_so(world: World) -> None:
                               ("behind", gateway.url, LOST), ("in-use", first, LOST)):
         run = subprocess.Popen(
             [program, "run", "-n", "-t", "4", "--url", url, "--url", good, name,
-             "--", "sh", "-c", "echo; sleep 1.2"], text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+             "--", "sh", "-c", "echo; read -r _"], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert run.stdout and run.stdout.readline() == "\n"
         if status == LOST:
             held = json.loads(ctl([good], "show", "--json", name).stdout)
@@ -325,10 +324,10 @@ def a_run_whose_lock_was_lost_says_so(world: World) -> None:
             taken(good, name)
         if url == first:
             world.kill_server(0)
-        _, said = run.communicate(timeout=40)
+        _, said = run.communicate("done\n", timeout=40)
         assert run.returncode == status, (name, run.returncode, said)
         assert ("lost while the command ran" in said) == (status == LOST), said
-    world.restart_server(0)
+    world.start_server(0)
     gateway.close()
     unheard.close()
 
@@ -366,9 +365,9 @@ def a_redis_is_named(world: World) -> None:
     for command, words in COMMANDS.items():
         if command == "watch":
             continue
-        done = ctl([f"http://127.0.0.1:{world.node_ports[0]}"], *words)
+        done = ctl([f"http://127.0.0.1:{world.ports[0]}"], *words)
         assert done.returncode in (UNAVAILABLE, FOREIGN), done
-        assert f"127.0.0.1:{world.node_ports[0]}" in done.stderr, done
+        assert f"127.0.0.1:{world.ports[0]}" in done.stderr, done
         assert done.stdout == "", done
 
 
@@ -402,20 +401,5 @@ def tls_and_none_are_told_apart(world: World) -> None:
     assert "https://" in done.stderr, done
 
 
-TESTS: list[Callable[[World], None]] = [
-    no_answer_of_another_is_taken,
-    a_waiting_run_ends,
-    a_waiting_run_tells_its_reason,
-    another_replica_is_asked,
-    a_replica_that_may_come_back_is_waited_for,
-    what_was_not_released_is_not_called_so,
-    a_run_whose_lock_was_lost_says_so,
-    pages_are_followed,
-    a_page_that_comes_again_ends_the_list,
-    a_redis_is_named,
-    tls_and_none_are_told_apart,
-]
-
-
 if __name__ == "__main__":
-    sys.exit(play(TESTS, lambda world: world))
+    sys.exit(play(tests_of(globals(), "World")))

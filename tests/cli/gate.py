@@ -61,7 +61,7 @@ class Gate(Proxy):
             self.context.verify_mode = ssl.CERT_REQUIRED
             self.context.load_verify_locations(certificates[client_ca])
         self.ended = threading.Event()
-        super().__init__(0, target, {}, GateHandler)
+        super().__init__(target, {}, GateHandler)
         self.url = f"https://127.0.0.1:{self.server_port}"
 
     def close(self) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from answers import Answer, Answers, Handler
-from secure import play
-from world import DIES_WITH_US, MAX_TTL_MS, WAIT_S, World
+from world import (DIES_WITH_US, MAX_TTL_MS, WAIT_S, World, play,
+                   tests_of)
 
 from stack import ask  # in ../lib
 from waiting import wait_until
@@ -69,7 +69,7 @@ def the_command_goes_on_without_a_gap(world: World) -> None:
         {"resource": "pool", "limit": 1},
         {"resources": ["several:2", "a"]}]
     rivals = [Rival(port, wish, wait_ms) for wish in wishes
-              for port in world.server_ports for wait_ms in (0, 3000)]
+              for port in world.server_ports.values() for wait_ms in (0, 3000)]
     time.sleep(seconds - 1)
     for rival in rivals:
         rival.ended.set()
@@ -234,19 +234,6 @@ def another_service_does_not_end_it_at_once(_: World) -> None:
     assert play_script(Script(lambda _: (500, {}), extends), 0) == ""
 
 
-TESTS: list[Callable[[World], None]] = [
-    the_command_goes_on_without_a_gap,
-    answers_that_are_lost_leave_no_trace,
-    a_lock_that_was_free_meanwhile_is_lost,
-    another_identity_is_named_as_a_reason,
-    a_repeat_that_fails_is_made_again,
-    an_unknown_token_is_asked_for_before_the_release,
-    without_any_success_the_command_ends_in_time,
-    other_losses_do_not_blame_the_limit,
-    another_service_does_not_end_it_at_once,
-]
-
-
 if __name__ == "__main__":
-    sys.exit(play(TESTS, lambda world: world,
-                  (OPTION, str(int(HOLD_S * 1000)))))
+    sys.exit(play(tests_of(globals(), "World"), options=(
+        OPTION, str(int(HOLD_S * 1000)))))

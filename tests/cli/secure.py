@@ -11,14 +11,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from gate import Certificates, Gate
-from world import WAIT_S, World, children, wait_until
+from world import WAIT_S, World, children, play, tests_of, wait_until
 
-from guarded import Guarded, identity  # in ../lib
+from guarded import REDLOCKD, Guarded, identity  # in ../lib
 
 TOKEN, NEXT = "first+token/of~2026==", "second.token"
 DENIED, USAGE, NO_ANSWER, FOREIGN = 77, 64, 75, 76
@@ -413,7 +411,7 @@ CLIENT = ("--cert", "client.pem", "--key", "client.key")
 
 
 def guarded(desk: Desk, *identities: str, client_ca: str = "") -> Guarded:
-    return Guarded(desk.world.redlockd,
+    return Guarded(REDLOCKD,
                    Path(tempfile.mkdtemp(dir=desk.folder)) / "guarded",
                    desk.certificates, *identities, client_ca=client_ca)
 
@@ -464,47 +462,5 @@ def a_real_server_knows_certificates(desk: Desk) -> None:
                    "stranger.pem", "--key", "stranger.key")
 
 
-TESTS: list[Callable[[Desk], None]] = [
-    commands_speak_tls, one_handshake_is_enough,
-    bad_certificates_are_refused, system_does_not_trust_it,
-    good_replica_is_found_behind_bad_ones, files_are_checked_first,
-    both_sides_have_certificates, key_with_a_passphrase_asks_nobody,
-    replaced_certificate_is_used, hung_handshake_costs_no_lock,
-    tls_and_plain_do_not_mix, a_probe_over_loopback_has_no_secrets,
-    a_server_that_is_not_ready_is_told, token_lets_in, token_that_is_missing_or_wrong,
-    what_is_forbidden, token_files_are_checked, token_is_rotated,
-    identity_that_was_removed_loses_the_lock, token_is_not_told,
-    limited_client_comes_back_when_told, limit_costs_no_lock,
-    a_real_server_knows_tokens, a_token_lets_in_again,
-    a_real_server_knows_certificates,
-]
-
-
-def passes(test: Callable[[Any], None], subject: Any) -> bool:
-    try:
-        test(subject)
-    except (AssertionError, OSError, ValueError,
-            subprocess.SubprocessError) as problem:
-        print(f"FAIL  {test.__name__}: {problem!r}", flush=True)
-        return False
-    print(f"ok    {test.__name__.replace('_', ' ')}", flush=True)
-    return True
-
-
-def play(tests: list[Callable[[Any], None]],
-         prepare: Callable[[World], Any] = Desk,
-         options: tuple[str, ...] = (),
-         kind: type[World] = World) -> int:
-    """Runs the tests that the command line names, or all; each gets what is made
-    of the world. options: of its servers."""
-    wanted = sys.argv[1:] or [test.__name__ for test in tests]
-    with kind(*options) as world:
-        subject = prepare(world)
-        results = [passes(test, subject) for test in tests
-                   if test.__name__ in wanted]
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if all(results) and results else 1
-
-
 if __name__ == "__main__":
-    sys.exit(play(TESTS))
+    sys.exit(play(tests_of(globals(), "Desk"), Desk))

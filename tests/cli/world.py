@@ -1,4 +1,4 @@
-"""Five Redis masters, two redlockd, and a proxy in front of each of those."""
+"""Five durable Redis masters, two redlockd, and a proxy in front of each of those."""
 from __future__ import annotations
 
 import contextlib
@@ -11,19 +11,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name)
-                for name in ("nemesis", "lib")]
-from cluster import is_ready  # noqa: E402
-from ports import free_ports  # noqa: E402
-from processes import end, spawn  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
+from processes import end  # noqa: E402
 from services import Handler, Service  # noqa: E402
-from stack import ask  # noqa: E402
+from stack import Stack, ask  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
-NODES = 5
 WAIT_S = 30
 MAX_TTL_MS = 4000
 # a redlockctl that starts again would outlive a test that has failed
@@ -76,42 +73,38 @@ class Proxy(Service):
     answers that grant or extend it. It counts from when the request came
     here, which is after it was sent."""
 
-    def __init__(self, port: int, target: int, until_ns: dict[str, int],
+    def __init__(self, target: int, until_ns: dict[str, int],
                  handler: type[PassOn] = PassOn) -> None:
         self.target, self.until_ns = target, until_ns
         self.is_cut = False  # no answer comes through
         self.repeats = 0  # acquires that got again what they had
-        super().__init__(handler, port)
+        super().__init__(handler)
 
 
-class World:
+class World(Stack):
     """Use it with `with`. Everything it starts ends with this process."""
+
+    max_ttl_ms, drain_ms = MAX_TTL_MS, 0
 
     def __init__(self, *options: str) -> None:
         self.options = options  # of the servers
-        self.folder = Path(tempfile.mkdtemp(prefix="redlockctl."))
-        self.redlockd = os.environ.get("REDLOCKD", "build/release/redlockd")
         self.redlockctl = os.environ.get("REDLOCKCTL",
                                          "build/release/redlockctl")
         self.beat = os.environ.get("BEAT", "build/release/beat")
+        super().__init__(Path(tempfile.mkdtemp(prefix="redlockctl.")),
+                         "--appendonly", "yes", "--appendfsync", "always")
+        for server in range(2):
+            self.start_server(server)
         self.until_ns: dict[str, int] = {}
-        ports = free_ports(NODES + 4)
-        self.nodes = [self.start_node(port) for port in ports[:NODES]]
-        self.node_ports = ports[:NODES]
-        self.server_ports = ports[NODES:NODES + 2]
-        self.servers = [self.start_server(i) for i in range(2)]
-        self.proxies = [
-            Proxy(port, target, self.until_ns)
-            for port, target in zip(ports[NODES + 2:], self.server_ports)]
-        self.urls = [f"http://127.0.0.1:{port}" for port in ports[NODES + 2:]]
-        self.wait_ready()
+        self.proxies = [Proxy(port, self.until_ns)
+                        for port in self.server_ports.values()]
+        self.urls = [proxy.url for proxy in self.proxies]
 
     def __enter__(self) -> World:
         return self
 
     def __exit__(self, *_) -> None:
-        for child in [*self.servers, *self.nodes]:
-            end(child)
+        self.end()
         shutil.rmtree(self.folder)
         for proxy in self.proxies:
             proxy.close()
@@ -120,34 +113,22 @@ class World:
     def repeats(self) -> int:
         return sum(proxy.repeats for proxy in self.proxies)
 
-    def start_node(self, port: int) -> subprocess.Popen:
-        folder = self.folder / str(port)
-        folder.mkdir()
-        with (self.folder / f"node{port}.log").open("ab") as log:
-            return spawn("redis-server", "--bind", "127.0.0.1", "--port",
-                         str(port), "--dir", str(folder), "--save", "",
-                         "--appendonly", "yes", "--appendfsync", "always",
-                         stdout=log, stderr=log)
+    def options_of(self, server: int) -> tuple[str, ...]:
+        return self.options
 
-    def start_server(self, i: int) -> subprocess.Popen:
-        with (self.folder / f"server{i}.log").open("ab") as log:
-            return spawn(self.redlockd, "--listen",
-                         f"127.0.0.1:{self.server_ports[i]}", "--nodes",
-                         ",".join(f"127.0.0.1:{p}" for p in self.node_ports),
-                         "--max-ttl-ms", str(MAX_TTL_MS), "--drain-ms", "0",
-                         "--first-start", "yes", *self.options, stdout=log, stderr=log)
+    def start_server(self, server: int) -> None:
+        """And waits until it is ready."""
+        super().start_server(server, "--max-ttl-ms", str(self.max_ttl_ms),
+                             "--drain-ms", str(self.drain_ms),
+                             *self.options_of(server))
 
-    def kill_server(self, i: int) -> None:
-        end(self.servers[i])
-
-    def restart_server(self, i: int) -> None:
-        self.servers[i] = self.start_server(i)
-        self.wait_ready()
+    def kill_server(self, server: int) -> None:
+        end(self.servers[server])
 
     def wait_ready(self) -> None:
-        wait_until(lambda: all(is_ready(("127.0.0.1", port))
-                               for port in self.server_ports), "a quorum",
-                   WAIT_S)
+        wait_until(lambda: all(ask(port, "GET", "/readyz")[0] == 200
+                               for port in self.server_ports.values()),
+                   "a quorum", WAIT_S)
 
     @staticmethod
     @contextlib.contextmanager
@@ -197,6 +178,40 @@ def is_alive(pid: int) -> bool:
             ")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+# ---- tests ----------------------------------------------------------------------
+
+def tests_of(names: dict[str, Any], takes: str) -> list[Callable[[Any], None]]:
+    """Of a module: its functions of one argument of this kind, in their order."""
+    return [it for it in names.values() if list(
+        getattr(it, "__annotations__", {}).values()) == [takes, "None"]]
+
+
+def passes(test: Callable[[Any], None], subject: Any) -> bool:
+    try:
+        test(subject)
+    except (AssertionError, OSError, ValueError,
+            subprocess.SubprocessError) as problem:
+        print(f"FAIL  {test.__name__}: {problem!r}", flush=True)
+        return False
+    print(f"ok    {test.__name__.replace('_', ' ')}", flush=True)
+    return True
+
+
+def play(tests: list[Callable[[Any], None]],
+         prepare: Callable[[World], Any] = lambda world: world,
+         options: tuple[str, ...] = (),
+         kind: type[World] = World) -> int:
+    """Runs the tests that the command line names, or all; each gets what is made
+    of the world. options: of its servers."""
+    wanted = sys.argv[1:] or [test.__name__ for test in tests]
+    with kind(*options) as world:
+        subject = prepare(world)
+        results = [passes(test, subject) for test in tests
+                   if test.__name__ in wanted]
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if all(results) and results else 1
 
 
 def cleanly(number: int, _frame) -> None:

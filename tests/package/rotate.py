@@ -15,18 +15,16 @@ import pwd
 import re
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/cli")]
-from secure import play  # noqa: E402
-from world import MAX_TTL_MS, WAIT_S, World  # noqa: E402
+from world import WAIT_S, World, play, tests_of  # noqa: E402
 
-from processes import spawn  # noqa: E402 in ../lib
+from jobs import Job  # noqa: E402 in ../lib
+from stack import Client  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
 LOGROTATE = "/usr/sbin/logrotate"
@@ -36,22 +34,16 @@ ROTATIONS = 6
 
 
 class Audited(World):
-    def start_server(self, i: int) -> subprocess.Popen:
+    def options_of(self, server: int) -> tuple[str, ...]:
         os.umask(0o077)  # as the unit
         (self.folder / "audit").mkdir(exist_ok=True)
-        with (self.folder / f"server{i}.log").open("ab") as log:
-            return spawn(self.redlockd, "--listen",
-                         f"127.0.0.1:{self.server_ports[i]}", "--nodes",
-                         ",".join(f"127.0.0.1:{p}" for p in self.node_ports),
-                         "--max-ttl-ms", str(MAX_TTL_MS), "--drain-ms", "0",
-                         "--audit-log", str(self.folder / f"audit/{i}.log"),
-                         "--first-start", "yes", stdout=log, stderr=log)
+        return "--audit-log", str(self.folder / f"audit/{server}.log")
 
 
 def of_package(world: Audited) -> str:
     text = (ROOT / "debian/redlockd.logrotate").read_text()
     me = f"{pwd.getpwuid(os.getuid()).pw_name} {grp.getgrgid(os.getgid()).gr_name}"
-    pids = " ".join(str(server.pid) for server in world.servers)
+    pids = " ".join(str(server.pid) for server in world.servers.values())
     for pattern, there in ((r"/var/log/redlockd/", f"{world.folder}/audit/"),
                            (r"su redlockd redlockd", f"su {me}"),
                            (r"\[ ! -d .*\|\| true$", f"kill -HUP {pids}")):
@@ -104,36 +96,23 @@ def text_of(path: Path) -> str:
     return path.read_text()
 
 
-class Worker(threading.Thread):
+class Worker(Job):
     """Acquires and releases, at one server."""
 
     def __init__(self, world: Audited, name: str, server: int) -> None:
-        super().__init__()
-        self.world, self.name, self.server = world, name, server
-        self.count, self.is_over = 0, False
-        self.broken: BaseException | None = None
+        super().__init__(name=name)
+        self.client = Client(world.server_ports[server])
+        self.server, self.count, self.is_over = server, 0, False
 
-    def run(self) -> None:
-        import http.client
-        link = http.client.HTTPConnection(
-            "127.0.0.1", self.world.server_ports[self.server], timeout=10)
-
-        def ask(method: str, path: str, body: str | None, headers: dict) -> dict:
-            link.request(method, path, body, headers)
-            answer = link.getresponse()
-            text = answer.read()
-            assert answer.status in (200, 201), text
-            return json.loads(text)
-        try:
-            while not self.is_over:
-                lock = ask("POST", "/locks",
-                           json.dumps({"resource": f"{self.name}-{self.count}"}),
-                           {"Content-Type": "application/json"})
-                ask("DELETE", f"/locks/{lock['id']}", None,
-                    {"X-Lock-Token": lock["token"]})
-                self.count += 1
-        except BaseException as error:  # noqa: BLE001 - told by the test
-            self.broken = error
+    def work(self) -> None:
+        while not self.is_over:
+            self.client.send("POST", "/locks",
+                             {"resource": f"{self.name}-{self.count}"})
+            lock = self.client.expect(201)
+            self.client.send("DELETE", f"/locks/{lock['id']}",
+                             {"token": lock["token"]})
+            self.client.expect(200)
+            self.count += 1
 
 
 def no_line_is_lost(world: Audited, rotation: Rotation, servers: int) -> None:
@@ -153,7 +132,6 @@ def no_line_is_lost(world: Audited, rotation: Rotation, servers: int) -> None:
     for worker in workers:
         worker.is_over = True
         worker.join(WAIT_S)
-        assert not worker.broken, worker.broken
     for server in range(servers):
         said: Counter[tuple[str, str]] = Counter()
         paths = rotation.logs(server)
@@ -195,9 +173,5 @@ def what_is_small_stays(world: Audited) -> None:
     assert [len(rotation.logs(server)) for server in range(2)] == [1, 1]
 
 
-TESTS: list[Callable[[Audited], None]] = [
-    package_rotates_by_size, docs_rotate_by_size, what_is_small_stays,
-]
-
 if __name__ == "__main__":
-    sys.exit(play(TESTS, lambda world: world, kind=Audited))
+    sys.exit(play(tests_of(globals(), "Audited"), kind=Audited))

@@ -19,8 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/cli")]
 from again import obey_signals  # noqa: E402
 from cancel import LateProxy, Late, release, take, waiters  # noqa: E402
-from secure import play  # noqa: E402
-from world import WAIT_S, World  # noqa: E402
+from world import WAIT_S, World, play  # noqa: E402
 
 from balancers import stock_haproxy  # noqa: E402 in ../lib
 from waiting import wait_until  # noqa: E402
@@ -98,7 +97,7 @@ def who_waited_does_not_get_it(world: World, client: str) -> None:
 
 def what_it_got_unheard_is_released(world: World, client: str) -> None:
     for kind, options, words in KINDS:
-        proxy = LateProxy(0, world.server_ports[0], {}, Late)
+        proxy = LateProxy(world.server_ports[0], {}, Late)
         name = f"got-{client}-{kind}"
         asks = start(world, client, proxy.url, name, options)
         wait_until(lambda: proxy.is_late, "it is granted", WAIT_S)
@@ -125,4 +124,4 @@ TESTS = [*of_each(who_waited_does_not_get_it),
 
 if __name__ == "__main__":
     build()
-    sys.exit(play(TESTS, lambda world: world))
+    sys.exit(play(TESTS))

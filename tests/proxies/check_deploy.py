@@ -98,25 +98,20 @@ if sys.argv[1:] == ["--check"]:
     sys.exit(check())
 
 from cancel import variable, take, waiters  # noqa: E402
-from secure import play  # noqa: E402
-from world import World  # noqa: E402
+from world import World, play, tests_of  # noqa: E402
 
-from processes import end, spawn  # noqa: E402
+from jobs import Job  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
 
 class Servers(World):
     """Behind a proxy that they trust."""
 
-    def start_server(self, i: int) -> subprocess.Popen:
-        with (self.folder / f"server{i}.log").open("ab") as log:
-            return spawn(self.redlockd, "--listen",
-                         f"127.0.0.1:{self.server_ports[i]}", "--nodes",
-                         ",".join(f"127.0.0.1:{p}" for p in self.node_ports),
-                         "--max-ttl-ms", str(TTL_MS), "--drain-ms", "4000",
-                         "--trusted-proxies", "127.0.0.1", "--audit-log",
-                         str(self.folder / f"audit{i}.log"),
-                         "--first-start", "yes", stdout=log, stderr=log)
+    max_ttl_ms, drain_ms = TTL_MS, 4000
+
+    def options_of(self, server: int) -> tuple[str, ...]:
+        return ("--trusted-proxies", "127.0.0.1", "--audit-log",
+                str(self.folder / f"audit{server}.log"))
 
 
 class Place:
@@ -125,7 +120,7 @@ class Place:
         self.world, self.kind = world, kind
         self.change = before, after
         down, = free_ports(1)
-        self.balancer = start(kind, world.folder, [*world.server_ports, down],
+        self.balancer = start(kind, world.folder, [*world.server_ports.values(), down],
                               before, after)
         self.port = int(self.balancer.url.rpartition(":")[2])
 
@@ -368,34 +363,29 @@ def only_what_may_be_is_sent_again(place: Place) -> None:
 
 # ---- servers that go ------------------------------------------------------------
 
-class Work(threading.Thread):
+class Work(Job):
     """One lock after the other; a request that fails is sent again, as the
     packages do, with its key."""
 
     def __init__(self, place: Place, host: int, name: str) -> None:
-        super().__init__()
-        self.place, self.host, self.name = place, host, name
+        super().__init__(name=name)
+        self.place, self.host = place, host
         self.failed: list[tuple[str, int]] = []
         self.locks = 0
         self.gap_s = 0.0
         self.is_over = False
-        self.broken: BaseException | None = None
 
-    def run(self) -> None:
+    def work(self) -> None:
         link, last = self.place.link(self.host), time.monotonic()
-        try:
-            while not self.is_over:
-                one = key()
-                lock = self.until_good(link, "POST", "/locks", {
-                    "resource": f"{self.name}{self.locks}", "ttl_ms": TTL_MS},
-                    Idempotency_Key=one)
-                self.until_good(link, "DELETE", f"/locks/{lock['id']}",
-                                X_Lock_Token=lock["token"])
-                self.locks += 1
-                self.gap_s = max(self.gap_s, time.monotonic() - last)
-                last = time.monotonic()
-        except BaseException as error:  # noqa: BLE001 - told by the test
-            self.broken = error
+        while not self.is_over:
+            lock = self.until_good(link, "POST", "/locks", {
+                "resource": f"{self.name}{self.locks}", "ttl_ms": TTL_MS},
+                Idempotency_Key=key())
+            self.until_good(link, "DELETE", f"/locks/{lock['id']}",
+                            X_Lock_Token=lock["token"])
+            self.locks += 1
+            self.gap_s = max(self.gap_s, time.monotonic() - last)
+            last = time.monotonic()
 
     def until_good(self, link: http.client.HTTPConnection, method: str,
                    path: str, body: dict | None = None, **headers: str) -> dict:
@@ -427,12 +417,11 @@ def work_goes_on(place: Place, number: int) -> Work:
     server.wait(WAIT_S)
     time.sleep(1)
     before = work.locks
-    wait_until(lambda: work.locks > before + 20 or work.broken, "work", WAIT_S)
-    place.world.restart_server(0)
+    wait_until(lambda: work.locks > before + 20 or work.error, "work", WAIT_S)
+    place.world.start_server(0)
     time.sleep(2.5)  # it is noticed
     work.is_over = True
     work.join(WAIT_S)
-    assert not work.broken, work.broken
     return work
 
 
@@ -465,8 +454,8 @@ def connections_may_be_closed_by_either_side(place: Place) -> None:
         if i == 0:
             for server in range(2):
                 place.world.kill_server(server)
-                place.world.servers[server] = place.world.start_server(server)
-            place.world.wait_ready()
+            for server in range(2):
+                place.world.start_server(server)
             time.sleep(2.5)  # HAProxy looks each second, and twice
 
 
@@ -503,15 +492,7 @@ def it_fails_without_what_it_has(place: Place) -> None:
         wait_until(lambda: place.waiting() == 0, "nobody waits", WAIT_S)
 
 
-TESTS: list[Callable[[Place], None]] = [
-    who_leaves_while_it_waits_does_not_get_it, who_leaves_a_watch_is_gone,
-    who_leaves_at_the_grant_takes_it_back, a_wait_is_not_cut,
-    its_timeouts_are_longer_than_any_wait, a_watch_is_told_at_once,
-    names_arrive_as_they_were_sent, the_client_is_named,
-    only_what_may_be_is_sent_again, a_server_that_drains_costs_nothing,
-    a_server_that_dies_costs_a_moment, connections_may_be_closed_by_either_side,
-    it_fails_without_what_it_has,
-]
+TESTS = tests_of(globals(), "Place")
 if os.environ.get("SHORT"):
     TESTS = [who_leaves_while_it_waits_does_not_get_it,
              its_timeouts_are_longer_than_any_wait, a_watch_is_told_at_once,
