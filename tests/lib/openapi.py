@@ -22,3 +22,14 @@ def resolve(spec: Any, node: Any) -> Any:
         return node
     return {key: resolve(spec, value)
             for key, value in target(spec, node).items()}
+
+
+METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
+
+
+def operations(spec: Any) -> dict[tuple[str, str], Any]:
+    """By path and method; each with the parameters of its path, too."""
+    return {(path, method): {**operation, "parameters": item.get(
+                "parameters", []) + operation.get("parameters", [])}
+            for path, item in spec["paths"].items()
+            for method, operation in item.items() if method in METHODS}

@@ -4,7 +4,6 @@
 docs.py REDLOCKD TABLES
 
 Options:  a row "| `--flag` | `default` | …" for each, as --help tells them.
-Problems: a row for each code, with its status.
 Fields:   a row for each that requests take and that grants and releases tell.
 Calls:    a row for each method and path that the server knows.
 States:   each row is a vote or a state of a node.
@@ -14,14 +13,14 @@ And each relative link leads to a file and, with #, to one of its headings;
 each code block is one that tests/readme pastes, or shows no command; the
 programs of the guide are files that tests/examples runs.
 """
-import pathlib
 import re
 import subprocess
 import sys
 
+from findings import (ROOT, anchors, complain, links, prose, same, source, table,
+                      tell)
 from tables import answers, members_of, tables
 
-root = pathlib.Path(__file__).resolve().parents[2]
 CONFIGURATION = "docs/configuration.md"
 CLIENTS = "docs/clients.md"
 OPERATIONS = "docs/operations.md"
@@ -30,47 +29,9 @@ PROGRAMS = "api/clients/examples/guide"
 # what each answer counts is told by the rows of the calls
 COUNTED = {"slot", "nodes", "asked", "granted", "released", "held", "quorum",
            "total"}
-problems = []
-
-
-def source(name):
-    return (root / name).read_text()
-
-
-def complain(page, text):
-    problems.append(f"{page}: {text}")
-
-
-def same(page, what, documented, known):
-    """Both are sets."""
-    for one in sorted(documented - known, key=str):
-        complain(page, f"{what}: there is no {one}")
-    for one in sorted(known - documented, key=str):
-        complain(page, f"{what}: no row for {one}")
 
 
 # ---- tables -----------------------------------------------------------------
-
-def table(page, *header):
-    """The rows, as lists of cells, of the page's table with this header."""
-    lines = iter(source(page).splitlines())
-    for line in lines:
-        if cells(line) == list(header):
-            break
-    next(lines, None)
-    rows = []
-    for line in lines:
-        if not line.startswith("|"):
-            break
-        rows.append(cells(line))
-    if not rows:
-        complain(page, f"found no table of {header[0]}")
-    return rows
-
-
-def cells(line):
-    return [cell.strip() for cell in line.strip().strip("|").split("|")]
-
 
 def names(rows, column=0):
     """The words in backticks, such as `this`."""
@@ -82,7 +43,7 @@ def check_options():
                          capture_output=True, text=True).stdout
     flags = dict(re.findall(r"^  --([a-z-]+).*?(?:\[(.*)\])?$", out, re.M))
     documented = {}
-    for row in table(CONFIGURATION, "flag", "default", ""):
+    for row in table(source(CONFIGURATION), "flag", "default", ""):
         documented[row[0].strip("`").removeprefix("--")] = row[1].strip("`")
     same(CONFIGURATION, "options", set(documented), set(flags))
     for flag, default in flags.items():
@@ -91,21 +52,13 @@ def check_options():
                      f"--{flag} is {default}, not {documented[flag]}")
 
 
-def check_codes():
-    same(CLIENTS, "codes",
-         {(row[0], code)
-          for row in table(CLIENTS, "status", "`code`", "means", "do")
-          for code in names([row], 1)},
-         {(str(kind["status"]), code) for code, kind in tables["codes"].items()})
-
-
 def check_fields():
     known = members_of([answers[name] for name in
                         ("Grant", "Grant of a permit", "Release", "Lock", "LockList",
                          "Pool")])
     known = known.union(*tables["members"].values())
     known |= {"results"}  # around those of a batch
-    same(CLIENTS, "fields", names(table(CLIENTS, "field", "meaning")),
+    same(CLIENTS, "fields", names(table(source(CLIENTS), "field", "meaning")),
          known - COUNTED)
 
 
@@ -115,20 +68,20 @@ def check_calls():
         shown = path.replace("{", "<").replace("}", ">")
         known |= {f"{method} {shown}"
                   for method in set(row["methods"]) - {"HEAD", "OPTIONS"}}
-    rows = table(CLIENTS, "call", "success")
+    rows = table(source(CLIENTS), "call", "success")
     calls = {row[0].split("`")[1].partition("?")[0] for row in rows}
     same(CLIENTS, "calls", calls, known)
 
 
 def check_states():
     known = {vote["name"] for vote in tables["votes"]} | set(tables["states"])
-    documented = names(table(OPERATIONS, "state", "means", "do"))
+    documented = names(table(source(OPERATIONS), "state", "means", "do"))
     same(OPERATIONS, "states", documented, documented & known)
 
 
 def check_rights():
     used = {command.lower()
-            for path in (root / "server/node/scripts").glob("*.lua")
+            for path in (ROOT / "server/node/scripts").glob("*.lua")
             for command in re.findall(r"(?:call|try)\('([A-Z]+)'",
                                       path.read_text())}
     [acl] = re.findall(r"ACL SETUSER redlockd (.*)", source(OPERATIONS))
@@ -139,31 +92,17 @@ def check_rights():
 # ---- pages ------------------------------------------------------------------
 
 def pages():
-    for path in sorted([*root.glob("*.md"), *root.glob("docs/*.md"),
-                        *root.glob("api/*/*/*.md")]):
-        yield path.relative_to(root).as_posix()
-
-
-def prose(page):
-    """The page without its code blocks."""
-    return re.sub(r"^( *)```.*?^\1```$", "", source(page), flags=re.M | re.S)
-
-
-def anchors(page):
-    """The ids of its headings, as GitHub and GitLab make them."""
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-            for heading in re.findall(r"^#+ (.*)$", prose(page), re.M)}
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"),
+                        *ROOT.glob("api/*/*/*.md")]):
+        yield path.relative_to(ROOT).as_posix()
 
 
 def check_links(page):
-    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
-        if re.match(r"\w+:", link):
-            continue
-        path, _, anchor = link.partition("#")
-        target = (root / page).parent / path if path else root / page
-        if not target.resolve().is_relative_to(root) or not target.exists():
+    for link, path, anchor in links(prose(source(page))):
+        target = (ROOT / page).parent / path if path else ROOT / page
+        if not target.resolve().is_relative_to(ROOT) or not target.exists():
             complain(page, f"there is no {link}")
-        elif anchor and anchor not in anchors(target):
+        elif anchor and anchor not in anchors(target.read_text()):
             complain(page, f"there is no heading {link}")
 
 
@@ -192,8 +131,8 @@ def check_programs():
             complain(GUIDE, f"the program below is not {file}:\n{match[2][:80]}")
         else:
             shown.add(file)
-    for path in sorted((root / PROGRAMS).iterdir()):
-        name = path.relative_to(root).as_posix()
+    for path in sorted((ROOT / PROGRAMS).iterdir()):
+        name = path.relative_to(ROOT).as_posix()
         if path.is_file() and f"../{name}" not in text:
             complain(GUIDE, f"it does not mention {name}")
     if not shown:
@@ -201,7 +140,6 @@ def check_programs():
 
 
 check_options()
-check_codes()
 check_fields()
 check_calls()
 check_states()
@@ -210,6 +148,4 @@ for each in pages():
     check_links(each)
     check_blocks(each)
 check_programs()
-for problem in problems:
-    print(problem)
-sys.exit(1 if problems else 0)
+tell()

@@ -9,19 +9,18 @@ is missing is noticed.
 from __future__ import annotations
 
 import ast
-import pathlib
 import re
 import sys
 
 import yaml
 
-root = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(root / "tests/lib"))
-from openapi import resolve
+from findings import ROOT, source, tell
 
-TABLE = root / "tests/sim/drawn"
-NEMESIS = root / "tests/nemesis/drawn.py"
-METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
+sys.path.insert(0, str(ROOT / "tests/lib"))
+from openapi import operations, resolve
+
+TABLE = "tests/sim/drawn"
+NEMESIS = ROOT / "tests/nemesis/drawn.py"
 ROW = re.compile(r"^(\w+)(?: ([\w.-]+))? +(sim|both|nemesis|none) +(.+)$")
 REASON_WORDS = 3
 
@@ -42,17 +41,13 @@ def members(schema: dict, before: str = "") -> set[str]:
 def asked(spec: dict) -> set[tuple[str, str]]:
     """Each operation with "", and with each of its fields."""
     found = set()
-    for item in resolve(spec, spec["paths"]).values():
-        for method, operation in item.items():
-            if method not in METHODS:
-                continue
-            name = operation["operationId"]
-            fields = {one["name"] for one in item.get("parameters", []) +
-                      operation.get("parameters", []) if one["in"] != "path"}
-            for content in operation.get("requestBody",
-                                         {}).get("content", {}).values():
-                fields |= members(content["schema"])
-            found |= {(name, field) for field in ("", *fields)}
+    for operation in operations(resolve(spec, spec)).values():
+        fields = {one["name"] for one in operation["parameters"]
+                  if one["in"] != "path"}
+        for content in operation.get("requestBody",
+                                     {}).get("content", {}).values():
+            fields |= members(content["schema"])
+        found |= {(operation["operationId"], field) for field in ("", *fields)}
     return found
 
 
@@ -125,20 +120,10 @@ def test(spec: dict, table: str, code: str, nemesis: str | None) -> None:
         r"(getMetrics +none +).*", r"\1no", table), code, nemesis)
 
 
-def main() -> int:
-    spec = yaml.safe_load((root / "openapi.yaml").read_text())
-    code = "".join(path.read_text()
-                   for path in sorted((root / "tests/sim").glob("*.c")))
-    nemesis = NEMESIS.read_text() if NEMESIS.exists() else None
-    given = spec, TABLE.read_text(), code, nemesis
-    test(*given)
-    found = complaints(*given)
-    for one in found:
-        print(f"tests/sim/drawn: {one}")
-    print(f"drawn: {len(rows(given[1]))} operations and fields, "
-          f"{len(found)} problems")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+given = (yaml.safe_load(source("openapi.yaml")), source(TABLE),
+         "".join(path.read_text()
+                 for path in sorted((ROOT / "tests/sim").glob("*.c"))),
+         NEMESIS.read_text() if NEMESIS.exists() else None)
+test(*given)
+tell((f"{TABLE}: {one}" for one in complaints(*given)),
+     f"drawn: {len(rows(given[1]))} operations and fields")

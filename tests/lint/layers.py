@@ -16,26 +16,21 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from posixpath import normpath
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("server", "api", "cli")
+from findings import source, sources, table, tell
+
 Graph = dict[str, set[str]]
-
-
-def sources() -> list[Path]:
-    return sorted(path for folder in FOLDERS
-                  for path in (ROOT / folder).rglob("*.[ch]"))
 
 
 def includes() -> Graph:
     """Of each file, the files of ours that it includes itself."""
     graph: Graph = {}
-    for path in sources():
-        found = graph.setdefault(str(path.relative_to(ROOT)), set())
-        for name in re.findall(r'^#include "(.*)"', path.read_text(), re.M):
-            target = (path.parent / name).resolve()
-            if target.exists():  # else it is generated
-                found.add(str(target.relative_to(ROOT)))
+    texts = sources()
+    for path, text in texts.items():
+        names = {normpath(Path(path).parent / name)
+                 for name in re.findall(r'^#include "(.*)"', text, re.M)}
+        graph[path] = names & texts.keys()  # the others are generated
     return graph
 
 
@@ -73,11 +68,9 @@ def allowed() -> dict[str, list[str]]:
 
     "what `folder/` may" stands for all that an earlier row allows.
     """
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    table = text.split("| folder | may include |\n")[1].split("\n\n")[0]
     rows: dict[str, list[str]] = {}
-    for line in table.splitlines()[1:]:
-        folder, targets = line.strip("|").split("|")[:2]
+    for folder, targets in table(source("CONTRIBUTING.md"), "folder",
+                                 "may include"):
         lower = re.findall(r"what `(.*?)` may", targets)
         targets = re.sub(r"what `.*?` may", "", targets)
         rows[folder.strip(" `")] = re.findall(r"`(.*?)`", targets) + \
@@ -105,10 +98,7 @@ def check_layers(graph: Graph) -> list[str]:
 def calls(objects: Path) -> Graph:
     defines: dict[str, str] = {}
     needs: dict[str, set[str]] = {}
-    for path in sources():
-        if path.suffix != ".c":
-            continue
-        name = str(path.relative_to(ROOT))
+    for name in sources("*.c"):
         out = subprocess.run(
             ["nm", "-P", str(objects / name.replace(".c", ".o"))],
             check=True, capture_output=True, text=True).stdout
@@ -122,19 +112,9 @@ def calls(objects: Path) -> Graph:
             for name, symbols in needs.items()}
 
 
-def main() -> int:
-    graph = includes()
-    problems = check_layers(graph)
-    problems += [f"headers include each other: {circle}"
-                 for circle in cycles(graph)]
-    problems += [f"modules know each other: {circle}"
-                 for circle in cycles(modules(graph))]
-    problems += [f"files call each other: {circle}"
-                 for circle in cycles(calls(Path(sys.argv[1])))]
-    for problem in problems:
-        print(problem)
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+graph = includes()
+tell([*check_layers(graph),
+      *(f"headers include each other: {circle}" for circle in cycles(graph)),
+      *(f"modules know each other: {circle}" for circle in cycles(modules(graph))),
+      *(f"files call each other: {circle}"
+        for circle in cycles(calls(Path(sys.argv[1]))))])

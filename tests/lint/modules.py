@@ -10,12 +10,12 @@ what is wrong is noticed.
 from __future__ import annotations
 
 import re
-import sys
 from collections import defaultdict
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
+from posixpath import normpath
 
-ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("server", "api", "cli")
+from findings import sources, tell
+
 STATIC = re.compile(r"^static\b[^;={]*?\b(\w+)\([^;]*?\)\s*\{", re.M)
 INCLUDE = re.compile(r'^#include "(.*)"', re.M)
 REASON = re.compile(r"/\* \w+( \S+){3,} \*/$")  # four words at least
@@ -37,22 +37,12 @@ def lone_headers(texts: Texts) -> dict[str, str]:
     for path, text in texts.items():
         folder = PurePosixPath(path).parent
         for target in INCLUDE.findall(text):
-            name = normal(folder / target)
+            name = normpath(folder / target)
             if name.removesuffix(".h") != path.removesuffix(".c"):
                 includers[name].add(path)
     return {name: min(paths) for name, paths in includers.items()
             if len(paths) == 1 and name in texts and
             not REASON.match(texts[name].partition("\n")[0])}
-
-
-def normal(path: PurePosixPath) -> str:
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            parts.pop()
-        else:
-            parts.append(part)
-    return "/".join(parts)
 
 
 def complaints(texts: Texts) -> list[str]:
@@ -87,16 +77,5 @@ def test() -> None:
         "static int (*const all[])(int) = {walk};\nint c = walk(1);\n"})
 
 
-def main() -> int:
-    test()
-    texts = {str(path.relative_to(ROOT)): path.read_text()
-             for folder in FOLDERS
-             for path in sorted((ROOT / folder).rglob("*.[ch]"))}
-    found = complaints(texts)
-    for one in found:
-        print(one)
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+test()
+tell(complaints(sources()))

@@ -14,12 +14,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from findings import ROOT, problems, source, tell
+
 BUILD = Path(sys.argv[1])
 # what every Debian builds with has them
 ESSENTIAL = {"gcc", "make"}
 ALIAS = {"pkg-config": "pkgconf"}
-problems = []
 
 
 def output(*command, **more):
@@ -29,17 +29,17 @@ def output(*command, **more):
 
 
 def check_version():
-    version = (ROOT / "VERSION").read_text().strip()
-    first = (ROOT / "debian/changelog").read_text().splitlines()[0]
+    version = source("VERSION").strip()
+    first = source("debian/changelog").splitlines()[0]
     if f"redlockd ({version}) " not in first:
         problems.append(f"debian/changelog: its version is not {version}")
 
 
 def check_dependencies():
     group = re.search(r"^    build\)\n(.*?)^        ;;",
-                      (ROOT / "scripts/deps.sh").read_text(), re.M | re.S)
+                      source("scripts/deps.sh"), re.M | re.S)
     wanted = {line.split()[2] for line in group[1].strip().splitlines()}
-    control = (ROOT / "debian/control").read_text()
+    control = source("debian/control")
     listed = re.search(r"^Build-Depends:(.*?)^\S", control, re.M | re.S)[1]
     named = set(re.findall(r"^[\s]*([a-z0-9.+-]+)", listed, re.M))
     for package in sorted(wanted - ESSENTIAL):
@@ -113,6 +113,4 @@ check_defaults()
 check_pages()
 check_completion()
 check_units()
-for problem in problems:
-    print(problem)
-sys.exit(1 if problems else 0)
+tell()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Sizes of the sources; libraries and clocks of those in C."""
-import pathlib
 import re
-import sys
+
+from findings import ROOT, complain, source, tell
 
 FUNCTION_MAX, FILE_MAX, LINE_MAX = 80, 1000, 100
 # who may include a library; every other file is below or beside it
@@ -20,13 +20,6 @@ LIBRARIES = {
 }
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")
 
-root = pathlib.Path(__file__).resolve().parents[2]
-problems = []
-
-
-def complain(path, line, text):
-    problems.append(f"{path}:{line}: {text}")
-
 
 def check_function_sizes(name, lines):
     start = None
@@ -35,30 +28,30 @@ def check_function_sizes(name, lines):
             start = number
         elif line == "}" and start:
             if number - start + 1 > FUNCTION_MAX:
-                complain(name, start, f"function of {number - start + 1} lines")
+                complain(f"{name}:{start}", f"function of {number - start + 1} lines")
             start = None
 
 
 def check_sizes(name, lines):
     if len(lines) > FILE_MAX:
-        complain(name, 1, f"{len(lines)} lines")
+        complain(name, f"{len(lines)} lines")
     for number, line in enumerate(lines, 1):
         if len(line) > LINE_MAX:
-            complain(name, number, f"{len(line)} columns")
+            complain(f"{name}:{number}", f"{len(line)} columns")
         if line != line.rstrip():
-            complain(name, number, "blanks at the end")
+            complain(f"{name}:{number}", "blanks at the end")
         if name.endswith((".c", ".h")) and "\t" in line:
-            complain(name, number, "a tab")
+            complain(f"{name}:{number}", "a tab")
 
 
 def check_include(name, number, target):
     for library, users in LIBRARIES.items():
         if target.startswith(library) and name not in users:
-            complain(name, number, f"<{target}> belongs to {sorted(users)}")
+            complain(f"{name}:{number}", f"<{target}> belongs to {sorted(users)}")
 
 
 def check_source(path):
-    name = str(path.relative_to(root))
+    name = str(path.relative_to(ROOT))
     lines = path.read_text().splitlines()
     check_sizes(name, lines)
     check_function_sizes(name, lines)
@@ -70,24 +63,24 @@ def check_source(path):
         if include:
             check_include(name, number, include[1])
         if CLOCKS.search(line) and name != "server/base/clock.c":
-            complain(name, number, "only clock.c reads clocks")
+            complain(f"{name}:{number}", "only clock.c reads clocks")
 
 
 def check_header(path):
     """One header per .c, and a guard named after the path."""
-    name = str(path.relative_to(root))
+    name = str(path.relative_to(ROOT))
     if not re.search(r"#ifndef (\w+_H)\n#define \1\n", path.read_text()):
-        complain(name, 1, "no include guard")
+        complain(name, "no include guard")
 
 
 def check_words():
     """What a node answered, and why it does not vote, share no name."""
     name = "server/engine/port/call.h"
     votes, states = (set(re.findall(rf"\b{prefix}_(\w+)\b",
-                                    (root / name).read_text()))
+                                    source(name)))
                      for prefix in ("VOTE", "STATE"))
     for word in sorted(votes & states - {"KINDS"}):
-        complain(name, 1,
+        complain(name,
                  f"VOTE_{word} and STATE_{word} share a name")
 
 
@@ -95,26 +88,24 @@ def check_rights():
     """A node is asked for the right to each command that a script calls."""
     folder = "server/node/scripts"
     name = f"{folder}/rights.lua"
-    asked = set(re.findall(r"\{'([A-Z]+)'", (root / name).read_text()))
-    for path in sorted((root / folder).glob("*.lua")):
+    asked = set(re.findall(r"\{'([A-Z]+)'", source(name)))
+    for path in sorted((ROOT / folder).glob("*.lua")):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             for command in re.findall(r"\b(?:call|try)\('(\w+)'|\bpcall\('(\w+)'",
                                       line):
                 called = "".join(command)
                 if called not in asked:
-                    complain(path.relative_to(root), number,
+                    complain(f"{path.relative_to(ROOT)}:{number}",
                              f"{name} does not ask for {called}")
 
 
 check_words()
 check_rights()
 for folder in ("server", "api", "cli", "tests"):
-    for path in sorted((root / folder).rglob("*")):
+    for path in sorted((ROOT / folder).rglob("*")):
         if path.suffix in (".c", ".h", ".lua", ".sh", ".py") or \
-                (root / "api/clients/examples" in path.parents and path.is_file()):
+                (ROOT / "api/clients/examples" in path.parents and path.is_file()):
             check_source(path)
         if path.suffix == ".h":
             check_header(path)
-for problem in problems:
-    print(problem)
-sys.exit(1 if problems else 0)
+tell()

@@ -8,7 +8,7 @@ the code. The rules are the essentials of what Spectral's and Redocly's
 recommended sets check.
 """
 import base64
-import pathlib
+import functools
 import re
 import subprocess
 import sys
@@ -16,17 +16,15 @@ import sys
 import jsonschema
 import yaml
 
+import findings
+from findings import ROOT, source
 from tables import answers, members_of, tables
 
-root = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(root / "tests/lib"))
-from openapi import resolve
+sys.path.insert(0, str(ROOT / "tests/lib"))
+from openapi import operations as operations_of, resolve
 
-problems = []
-
-
-def complain(text):
-    problems.append(f"openapi.yaml: {text}")
+complain = functools.partial(findings.complain, "openapi.yaml")
+same = functools.partial(findings.same, "openapi.yaml")
 
 
 class Loader(yaml.SafeLoader):
@@ -39,31 +37,26 @@ class Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def same(what, in_spec, in_code):
-    """Both are sets."""
-    for one in sorted(in_spec - in_code, key=str):
-        complain(f"{what}: the code has no {one}")
-    for one in sorted(in_code - in_spec, key=str):
-        complain(f"{what}: {one} is missing")
-
-
-def source(name):
-    return (root / name).read_text()
-
-
 spec = yaml.load(source("openapi.yaml"), Loader)
 OF_THE_LIBRARY = ("414", "431")  # answered by libmicrohttpd alone
 # of POSIX (sys/types.h, and those whose names are in reach of ours)
 TYPES_OF_C = {"blkcnt", "blksize", "clock", "clockid", "dev", "div", "gid", "id",
               "ino", "key", "list", "mode", "nlink", "off", "pid", "size",
               "ssize", "time", "timer", "uid", "wchar"}
-METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
 whole = resolve(spec, spec)
 schemas = whole["components"]["schemas"]
-operations = {(path, method): {**operation, "parameters":
-              item.get("parameters", []) + operation.get("parameters", [])}
-              for path, item in whole["paths"].items()
-              for method, operation in item.items() if method in METHODS}
+operations = operations_of(whole)
+
+
+def objects(where, node, *but):
+    """(where, object), however deep, but for what these keys lead to."""
+    if isinstance(node, dict):
+        yield where, node
+        for key, value in node.items():
+            if key not in but:
+                yield from objects(f"{where}/{key}", value, *but)
+    for item in node if isinstance(node, list) else ():
+        yield from objects(where, item, *but)
 
 
 # ---- the code ---------------------------------------------------------------
@@ -98,7 +91,6 @@ def words(schema):
 def check_codes():
     kinds = {code: (kind["status"], kind["title"])
              for code, kind in tables["codes"].items()}
-    same("codes", words(schemas["Problem"]["properties"]["code"]), set(kinds))
     shown = set()
     for where, status, value in examples():
         if "code" not in value:
@@ -237,14 +229,10 @@ def check_ids():
     same("resources", passes(schemas["Resource"], good | {"a\nb", ""}), good)
 
 
-def check_patterns(where, node):
-    if isinstance(node, dict):
+def check_patterns():
+    for where, node in objects("#", spec):
         if re.search(r"\(\?|\\x[7-9a-f]", str(node.get("pattern", ""))):
             complain(f"{where}: not each language has such a pattern")
-        for key, value in node.items():
-            check_patterns(f"{where}/{key}", value)
-    for item in node if isinstance(node, list) else ():
-        check_patterns(where, item)
 
 
 def check_tokens():
@@ -343,14 +331,11 @@ def check_examples():
                 complain(f"{where}: {name}: {error.message}")
 
 
-def check_values(where, node):
+def check_values():
     """Every example, default and enum, of the type that stands beside it."""
-    if isinstance(node, list):
-        for item in node:
-            check_values(where, item)
-    if not isinstance(node, dict):
-        return
-    if isinstance(node.get("type"), str):
+    for where, node in objects("#", whole, "examples", "value"):
+        if not isinstance(node.get("type"), str):
+            continue
         validator = jsonschema.Draft202012Validator(node)
         values = [node[key] for key in ("example", "default") if key in node]
         for value in values + node.get("enum", []):
@@ -358,45 +343,21 @@ def check_values(where, node):
                 complain(f"{where}: {error.message}")
         if len(set(node.get("enum", []))) != len(node.get("enum", [])):
             complain(f"{where}: a value occurs twice")
-    for key, value in node.items():
-        if key not in ("examples", "value"):
-            check_values(f"{where}/{key}", value)
 
 
-def check_references(where, node):
+def check_references():
     """References have nothing beside them: 3.0 ignores it, 3.1 does not."""
-    if isinstance(node, dict):
+    for where, node in objects("#", spec):
         if "$ref" in node and len(node) > 1:
             complain(f"{where}: something stands beside $ref")
-        for key, value in node.items():
-            check_references(f"{where}/{key}", value)
-    for item in node if isinstance(node, list) else ():
-        check_references(where, item)
 
 
-def check_for_generators(where, node):
+def check_for_generators():
     """What some of them turn into code that is wrong, or does not compile."""
-    if isinstance(node, dict):
+    for where, node in objects("#", spec, "example", "examples", "value"):
         for key in ("oneOf", "anyOf", "default", "uniqueItems"):
             if key in node and not where.endswith("/properties"):
                 complain(f"{where}: {key}")
-        for key, value in node.items():
-            if key not in ("example", "examples", "value"):
-                check_for_generators(f"{where}/{key}", value)
-    for item in node if isinstance(node, list) else ():
-        check_for_generators(where, item)
-
-
-def below(where, node):
-    """(where, schema) of each object without a name of its own."""
-    if isinstance(node, dict):
-        if node.get("type") == "object":
-            yield where, node
-        for key, value in node.items():
-            if key not in ("example", "examples", "value"):
-                yield from below(f"{where}/{key}", value)
-    for item in node if isinstance(node, list) else ():
-        yield from below(where, item)
 
 
 def check_objects():
@@ -404,7 +365,9 @@ def check_objects():
     says whether it may have more members: some generators take silence for no,
     and their clients then fail at what a later version adds."""
     asked = {"AcquireRequest", "ExtendRequest", "BatchRequest", "BatchOperation"}
-    for where, node in below("#", spec):
+    for where, node in objects("#", spec, "example", "examples", "value"):
+        if node.get("type") != "object":
+            continue
         name = where.removeprefix("#/components/schemas/")
         if name not in schemas:
             complain(f"{where}: an object that is no component")
@@ -506,15 +469,9 @@ def check_schema(where, schema):
 for check in (check_routes, check_codes, check_members, check_limits,
               check_alphabets, check_ids, check_tokens, check_words, check_details,
               check_examples, check_objects, check_names, check_operations,
-              check_document):
+              check_document, check_references, check_patterns,
+              check_for_generators, check_values):
     check()
-check_references("#", spec)
-check_patterns("#", spec)
-check_for_generators("#", spec)
-check_values("#", whole)
 for schema_name, its_schema in schemas.items():
     check_schema(schema_name, its_schema)
-for problem in problems:
-    print(problem)
-print(f"spec: {len(operations)} operations, {len(problems)} problems")
-sys.exit(1 if problems else 0)
+findings.tell(what=f"spec: {len(operations)} operations")

@@ -4,8 +4,8 @@
 vocabulary.py REDLOCKD TABLES. openapi.yaml and the server (what tests/lint/
 tables.c prints, and the tables of its sources) have the same members,
 parameters, headers and codes as the table, in the same places; docs/clients.md
-the same parameters and codes. The fields of docs/clients.md and the names that
-redlockctl, the status page and the packages send and read are in the table.
+the same parameters and codes. The names that redlockctl, the status page and the
+packages send and read are in the table.
 First a test shows that a wrong name is noticed in each of these places.
 """
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import copy
 import functools
-import pathlib
 import re
 import sys
 from collections.abc import Iterator
@@ -21,15 +20,14 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from findings import ROOT, source, table, tell
 from tables import answers, members_of, tables
 
-root = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(root / "tests/lib"))
-from openapi import resolve
+sys.path.insert(0, str(ROOT / "tests/lib"))
+from openapi import operations, resolve
 
 TABLE = "api/vocabulary"
 CLIENTS = "docs/clients.md"
-METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
 UNITS = ("ms", "us", "s")
 TYPES = {"string": "text", "array": "list"}  # others have the same name
 # OpenAPI says these elsewhere, or leaves them to HTTP
@@ -110,29 +108,25 @@ def walk(schema: dict[str, Any], where: str) -> Iterator[tuple[str, str, str]]:
 
 def in_spec(spec: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
     """(kind, name, type, where), many of them again and again."""
-    for item in spec["paths"].values():
-        for method, operation in item.items():
-            if method not in METHODS:
-                continue
-            for one in item.get("parameters", []) + \
-                    operation.get("parameters", []):
-                kind = one["schema"]["type"]
-                if one["in"] in ("query", "header"):
-                    yield (one["in"], one["name"], TYPES.get(kind, kind),
-                           operation["operationId"] if one["in"] == "query"
-                           else "request")
-            body = operation.get("requestBody", {}).get("content", {})
-            for content in body.values():
-                for one in walk(content["schema"], "request"):
+    for operation in operations(spec).values():
+        for one in operation["parameters"]:
+            kind = one["schema"]["type"]
+            if one["in"] in ("query", "header"):
+                yield (one["in"], one["name"], TYPES.get(kind, kind),
+                       operation["operationId"] if one["in"] == "query"
+                       else "request")
+        body = operation.get("requestBody", {}).get("content", {})
+        for content in body.values():
+            for one in walk(content["schema"], "request"):
+                yield "member", *one
+        for response in operation["responses"].values():
+            for name, header in response.get("headers", {}).items():
+                kind = header["schema"]["type"]
+                yield "header", name, TYPES.get(kind, kind), "answer"
+            for form, content in response.get("content", {}).items():
+                where = "problem" if "problem" in form else "answer"
+                for one in walk(content["schema"], where):
                     yield "member", *one
-            for response in operation["responses"].values():
-                for name, header in response.get("headers", {}).items():
-                    kind = header["schema"]["type"]
-                    yield "header", name, TYPES.get(kind, kind), "answer"
-                for form, content in response.get("content", {}).items():
-                    where = "problem" if "problem" in form else "answer"
-                    for one in walk(content["schema"], where):
-                        yield "member", *one
 
 
 def of_spec(spec: dict[str, Any], have: dict[tuple[str, str], Row],
@@ -211,30 +205,15 @@ def of_server(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
 
 # ---- docs/clients.md --------------------------------------------------------
 
-def table_of(page: str, *header: str) -> list[list[str]]:
-    """The rows of the page's table with this header, as lists of cells."""
-    lines = page.splitlines()
-    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")]
-             for line in lines]
-    at = cells.index(list(header)) + 2
-    end = next(n for n in range(at, len(lines) + 1)
-               if n == len(lines) or not lines[n].startswith("|"))
-    return cells[at:end]
-
-
 def of_docs(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
     page = given.texts[CLIENTS]
-    fields = {name for row in table_of(page, "field", "meaning")
-              for name in re.findall(r"`(\w+)`", row[0])}
-    yield from differ(CLIENTS, "field", fields,
-                      fields & set(of(have, "member")))
     yield from differ(CLIENTS, "code",
                       {(row[1].strip("`"), row[0]) for row in
-                       table_of(page, "status", "`code`", "means", "do")},
+                       table(page, "status", "`code`", "means", "do")},
                       {(code, *row.where)
                        for code, row in of(have, "code").items()})
     calls = set()
-    for row in table_of(page, "call", "success"):
+    for row in table(page, "call", "success"):
         method, path = re.findall(r"`(\w+) (/[^`?]*)", row[0])[0]
         item = given.spec["paths"].get(
             path.replace("<", "{").replace(">", "}"), {})
@@ -246,7 +225,7 @@ def of_docs(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
                       {(name, one) for name, row in of(have, "query").items()
                        for one in row.where})
     listed = {row[0].strip("`") for row in
-              table_of(page, "argument", "meaning")}
+              table(page, "argument", "meaning")}
     yield from differ(CLIENTS, "argument", listed,
                       names_at(of(have, "query"), "listLocks"))
 
@@ -358,7 +337,6 @@ def test(given: Given) -> None:
               "header X-Token")
     elsewhere("api/front.c", '"Retry-After"', '"Again-After"',
               "header Again-After")
-    elsewhere(CLIENTS, "| `elapsed_ms` |", "| `took_ms` |", "field took_ms")
     elsewhere(CLIENTS, "| 410 | `cursor_expired` |", "| 400 | `cursor_end` |",
               "code cursor_end 400")
     elsewhere(CLIENTS, "&page_size=", "&size=", "query size listLocks")
@@ -387,25 +365,17 @@ def read() -> Given:
     for pattern in ("api/clients/python/src/redlockd/*.py",
                     "api/clients/node/src/*.js", "api/clients/go/*.go",
                     "api/page/*.js", "cli/*.c"):
-        paths += [path.relative_to(root).as_posix()
-                  for path in sorted(root.glob(pattern))
+        paths += [path.relative_to(ROOT).as_posix()
+                  for path in sorted(ROOT.glob(pattern))
                   if not path.name.endswith("_test.go")]
-    spec = yaml.load((root / "openapi.yaml").read_text(), yaml.CSafeLoader)
-    return Given((root / TABLE).read_text(), resolve(spec, spec),
+    spec = yaml.load(source("openapi.yaml"), yaml.CSafeLoader)
+    return Given(source(TABLE), resolve(spec, spec),
                  tables, answers,
-                 {path: (root / path).read_text() for path in paths})
+                 {path: source(path) for path in paths})
 
 
-def main() -> int:
-    given = read()
-    found = complaints(given)
-    if not found:  # a wrong name is noticed only among right ones
-        test(given)
-    for one in found:
-        print(one)
-    print(f"vocabulary: {len(rows(given.table))} names, {len(found)} problems")
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+given = read()
+found = complaints(given)
+if not found:  # a wrong name is noticed only among right ones
+    test(given)
+tell(found, f"vocabulary: {len(rows(given.table))} names")

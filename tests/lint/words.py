@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from findings import ROOT, tell
+
 GLOSSARY = "docs/guarantees.md"
 # where a word has no other meaning
 INSIDE = re.compile(r"server/(engine|node)/|docs/(guarantees|architecture)\.md$")
@@ -65,18 +64,9 @@ def test() -> None:
         assert len(complaints(good | {path: text})) == 1, (path, text)
 
 
-def main() -> int:
-    test()
-    names = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True,
-                           capture_output=True, text=True).stdout.split("\n")
-    texts = {name: (ROOT / name).read_text(errors="replace") for name in names
-             if PAGES.match(name) and not APART.search(name) and
-             (ROOT / name).is_file()}
-    found = complaints(texts)
-    for one in found:
-        print(one)
-    return 1 if found else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+test()
+tell(complaints({
+    name: (ROOT / name).read_text(errors="replace") for name in subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, check=True, capture_output=True,
+        text=True).stdout.split("\n")
+    if PAGES.match(name) and not APART.search(name) and (ROOT / name).is_file()}))
