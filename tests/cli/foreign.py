@@ -188,7 +188,9 @@ def check(name: str, row: Row, command: str, other: Other) -> str:
     said = done.stderr
     is_good = (
         done.returncode == row.status and done.stdout == "" and
-        f"http://127.0.0.1:{other.port}" in said and row.said in said and
+        f"http://127.0.0.1:{other.port}" in said and
+        # the last of many tries may have too little time left
+        (row.said in said or command == "release" and "timed out" in said) and
         said.startswith("redlockctl: ") and said.count("\n") == 1 and
         said[:-1].isprintable() and
         not any(secret in said for secret in ("secret", "pw", BEARER, TOKEN)))

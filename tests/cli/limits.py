@@ -31,7 +31,7 @@ WAYS: dict[str, tuple[str, ...]] = {
 
 
 def run(urls: list[str], *words: str, command: str,
-        ttl: str = "1") -> subprocess.Popen:
+        ttl: str = "2") -> subprocess.Popen:
     program = os.environ.get("REDLOCKCTL", "build/release/redlockctl")
     wait = () if "--again" in words else ("-n",)
     return subprocess.Popen(
@@ -63,7 +63,9 @@ def the_command_goes_on_without_a_gap(world: World) -> None:
     script = f'echo "$REDLOCKD_FENCING_TOKEN"; sleep {seconds}; echo done'
     runs = {name: run(world.urls, *words, command=script)
             for name, words in WAYS.items()}
-    time.sleep(0.5)
+    wait_until(lambda: not any(map(world.is_free, ("plain", "readers", "several:1")))
+               and world.ask("GET", "/pools/pool?limit=1")[1]["free"] == [],
+               "they have begun", WAIT_S)
     wishes: list[dict[str, Any]] = [
         {"resource": "plain"}, {"resource": "readers"}, {"resource": "several:1"},
         {"resource": "pool", "limit": 1},
