@@ -1,11 +1,12 @@
 """A headless Chromium, and what a test asks of the page it shows."""
 from __future__ import annotations
 
+import contextlib
 import json
 import pathlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import axe_core_python
@@ -167,6 +168,23 @@ class Browser:
         """The same, when the page asks for nothing any more."""
         self.driver.get("about:blank")
         return self.requests()
+
+    @contextlib.contextmanager
+    def at(self, origin: str, *statuses: int) -> Iterator[None]:
+        """Another server, until the block ends. Its errors are told by the
+        console: these, and no others."""
+        errors = self.unexpected_errors()
+        assert not errors, errors
+        self.leave()
+        before, self.origin = self.origin, origin
+        try:
+            yield
+            self.leave()
+        finally:
+            self.origin = before
+        for error in self.errors():
+            assert any(f"status of {status}" in error
+                       for status in statuses), error
 
     def looks_good(self) -> None:
         """No text is pale and nothing is cut, in both widths and schemes."""

@@ -1,26 +1,20 @@
-"""What a person sees on the status page while things happen behind it.
-
-The stories run one after the other on one page; the last ones stop the server.
-"""
+"""What a person sees on the status page while things happen behind it."""
 from __future__ import annotations
 
 import os
 import pathlib
 import re
-import signal
 import time
 
 from selenium.webdriver.common.keys import Keys
 
 from browser import PHONE, WIDE, Browser, eventually
 from service import HOSTILE, Lock, Service, traffic
-from stories_details import open_details
 
 PROMISE_S = 3.0  # until the page shows that a node is paused
 PAUSES = 3       # a busy machine may keep the promise only in one of them
 STATE, REASON, VOTES_IN = 1, 2, 4
 OWNER, NUMBER, EXPIRES_IN, WAITERS, HELD_ON = 1, 2, 3, 4, 5
-NO_ANSWER = "This server does not answer."
 LINES = "#charts svg[role=img] .line0"
 
 
@@ -104,20 +98,6 @@ def without_a_quorum_it_says_so(browser: Browser, service: Service) -> None:
                 assert browser.row(node)[STATE] != "voting", node
             browser.looks_good()
     all_vote(browser)
-
-
-def a_quarantine_counts_down(browser: Browser, service: Service) -> None:
-    node = names_of(service)[3]
-    service.acquire("held:1", ttl_ms=60000)
-    service.flush(node)
-    eventually(lambda: browser.row(node)[STATE] == "quarantined" and
-               seconds_of(browser.row(node)[VOTES_IN] or "0 s") > 20,
-               "the quarantine")
-    begin = seconds_of(browser.row(node)[VOTES_IN])
-    assert begin <= 62, begin
-    eventually(lambda: seconds_of(browser.row(node)[VOTES_IN]) <= begin - 3,
-               "it counts down")
-    assert browser.row(node)[REASON] == "may have forgotten locksRunbook"
 
 
 # ---- locks ------------------------------------------------------------------
@@ -241,6 +221,20 @@ def all_of_it_is_reached_by_keyboard(browser: Browser,
     service.release(lock)
 
 
+def a_quarantine_counts_down(browser: Browser, service: Service) -> None:
+    node = names_of(service)[3]
+    service.acquire("held:1", ttl_ms=60000)
+    service.flush(node)
+    eventually(lambda: browser.row(node)[STATE] == "quarantined" and
+               seconds_of(browser.row(node)[VOTES_IN] or "0 s") > 20,
+               "the quarantine")
+    begin = seconds_of(browser.row(node)[VOTES_IN])
+    assert begin <= 62, begin
+    eventually(lambda: seconds_of(browser.row(node)[VOTES_IN]) <= begin - 3,
+               "it counts down")
+    assert browser.row(node)[REASON] == "may have forgotten locksRunbook"
+
+
 def pictures_are_taken(browser: Browser, service: Service) -> None:
     """For the docs: one node is in quarantine, and clients wait."""
     folder = pathlib.Path(os.environ.get("PICTURES", "build/page"))
@@ -273,63 +267,3 @@ def pictures_are_taken(browser: Browser, service: Service) -> None:
         service.release(lock)
     for client in clients:
         client.join()
-
-
-# ---- the server is gone -----------------------------------------------------
-
-def no_error_and_no_request_elsewhere(browser: Browser, _: Service) -> None:
-    assert browser.requests()
-    assert not browser.elsewhere, browser.elsewhere
-    errors = browser.unexpected_errors()
-    assert not errors, errors
-
-
-def a_server_that_hangs_is_told(browser: Browser, service: Service) -> None:
-    lock = service.acquire("hung")
-    browser.open("/")
-    open_details(browser, lock.resource)
-    os.kill(service.pid, signal.SIGSTOP)
-    try:
-        eventually(lambda: browser.text("#verdict-line") == NO_ANSWER,
-                   "it hangs")
-        assert browser.find("#verdict-line[aria-live=assertive]")
-        left_s = seconds_of(browser.row(lock.resource)[EXPIRES_IN])
-        eventually(lambda: seconds_of(
-            browser.row(lock.resource)[EXPIRES_IN]) < left_s, "time goes on")
-        assert browser.text("#updated").startswith("Last answer ")
-        assert browser.text("#verdict-detail").startswith("Last known: ")
-        eventually(lambda: ", as of " in browser.text("#locks-note"),
-                   "the list is old")
-        assert browser.run("return document.title") == "No answer – redlockd"
-        eventually(lambda: browser.text("#details-failure").startswith(
-            "This server does not answer."), "the details are old")
-        browser.looks_good()
-    finally:
-        os.kill(service.pid, signal.SIGCONT)
-    all_vote(browser)
-    eventually(lambda: ", as of " not in browser.text("#locks-note"),
-               "the list is new again")
-    eventually(lambda: not browser.text("#details-failure"),
-               "the details are new again")
-    eventually(lambda: browser.run("return document.title") ==
-               "Locking works – redlockd", "the title of before")
-    service.release(lock)
-
-
-def a_server_that_died_is_told(browser: Browser, service: Service) -> None:
-    eventually(lambda: "Locking works" in browser.text("#verdict-line"),
-               "the page")
-    os.kill(service.pid, signal.SIGKILL)
-    eventually(lambda: browser.text("#verdict-line") == NO_ANSWER, "it died")
-    eventually(lambda: ", as of " in browser.text("#locks-note"),
-               "the list is old")
-    asked = []
-    browser.requests()
-    end = time.monotonic() + 10
-    while time.monotonic() < end:
-        asked += browser.requests()
-        time.sleep(0.5)
-    watches = [url for url in asked if "?after=" in url]
-    # without a backoff, it would be 50 of the details, and 18 others
-    assert 0 < len(watches) <= 5, watches
-    assert 0 < len(asked) - len(watches) <= 12, asked

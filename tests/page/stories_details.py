@@ -232,13 +232,9 @@ def a_refused_watch_waits_before_it_is_repeated(browser: Browser,
 def a_watch_that_is_refused_is_told(browser: Browser,
                                     service: Service) -> None:
     """At GUARDED, as an identity that may ask less often than the page does."""
-    origin = browser.origin
-    errors = browser.unexpected_errors()
-    assert not errors, errors
     lock = service.acquire("refused")
-    browser.leave()
-    browser.origin = os.environ["GUARDED"]
-    try:
+    # no token, no metrics, too many requests
+    with browser.at(os.environ["GUARDED"], 401, 403, 429):
         browser.open("/")
         browser.run("sessionStorage.clear()")
         enter(browser, "reader-token")
@@ -253,11 +249,4 @@ def a_watch_that_is_refused_is_told(browser: Browser,
         assert any(row[0].startswith("not watched until ")
                    for row in changes(browser)), changes(browser)
         browser.run("sessionStorage.clear()")
-        browser.leave()
-    finally:
-        browser.origin = origin
-        service.release(lock)
-    # the console tells of each: no token, no metrics, too many requests
-    for error in browser.errors():
-        assert any(f"status of {status}" in error
-                   for status in (401, 403, 429)), error
+    service.release(lock)

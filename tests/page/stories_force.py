@@ -156,13 +156,8 @@ def force_at(browser: Browser, token: str, lock: Lock) -> None:
 
 def who_may_not_force_is_told(browser: Browser, service: Service) -> None:
     """At GUARDED."""
-    origin = browser.origin
-    errors = browser.unexpected_errors()
-    assert not errors, errors
     lock = service.acquire("guarded", owner="web-3")
-    browser.leave()
-    browser.origin = os.environ["GUARDED"]
-    try:
+    with browser.at(os.environ["GUARDED"], 401, 403, 404):
         browser.open("/")
         force_at(browser, "reader-token", lock)
         eventually(lambda: "lacks the scope admin" in
@@ -187,10 +182,4 @@ def who_may_not_force_is_told(browser: Browser, service: Service) -> None:
         eventually(lambda: not browser.find("#token")[0].is_displayed(),
                    "a good token")
         browser.run("sessionStorage.clear()")
-        browser.leave()
-    finally:
-        browser.origin = origin
-    for error in browser.errors():
-        assert any(f"status of {status}" in error
-                   for status in (401, 403, 404)), error
     service.release(lock)
