@@ -205,55 +205,29 @@ bench: ## Measure against the literal Redlock page; draw a plot
 	$(call measure,bench,literal)
 
 bench-collected: ## Clients whose calls are collected, beside a request for each; CLIENTS="1 64" LINES="1 2" PAIRS=3
-	$(call measure,bench,collected)
-
 bench-contention: ## Clients that want the same locks: wait or poll; a plot; PAIRS=3 CLIENTS="2 16" MODES="wait 10-10" SERVERS=1
-	$(call measure,bench,contention)
-
 bench-fairness: ## Clients of several servers that wait for one lock; SPLITS="3+1 4+4" PAIRS=3 HOLD_MS=100
-	$(call measure,bench,fairness)
-
 bench-permits: ## Permits of a pool beside ordinary locks; PAIRS=3 CLIENTS=64
-	$(call measure,bench,permits)
-
 bench-readers: ## Shared locks beside exclusive ones; PAIRS=3 CLIENTS=64
-	$(call measure,bench,readers)
-
 bench-batch: ## A batch of 100 operations beside single calls; PAIRS=7 ROUNDS=40
-	$(call measure,bench,batch)
-
 bench-watches: ## How soon watches tell, what 10,000 cost; SCENES="own crowd"
-	$(call measure,bench,watches $(SCENES))
-
 bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64 PAIRS=7 CLIENTS=64 PEERS="rslock etcd"
-	$(call measure,bench openapi peers,peers)
-
 bench-clients: ## The packages beside the libraries that they replace; many held locks; OLD=folder of another version, LANGUAGES=python HELD="100 10000" SECONDS=60 BUSY=2
-	$(call measure,bench openapi,clients)
-
 bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot; PAIRS=3 SERVERS="1 2"
-	$(call measure,bench,scale)
-
 bench-flood: ## One identity far above its limit; what others notice; PAIRS=3 FLOODERS="32 1000"
-	$(call measure,bench,flood)
-
 bench-options: ## Measure with OPTIONS="--audit-log FILE" and without, in turns; CLIENTS=64
-	$(call measure,bench,options)
-
 bench-forgetting: ## Nodes that forget under load, limits that change; SCENES="idle load"
-	$(call measure,bench,forgetting $(SCENES))
-
 bench-tenants: ## What lists, waits and readers of one client cost the others; SCENES="lists shares readers"
-	$(call measure,bench,tenants $(SCENES))
-
 bench-fsync: ## Measure beside redis-benchmark, with an fsync for each write
-	$(call measure,bench,fsync)
-
 bench-profile: ## Where the CPU time of a cycle goes; OLD=binary compares
-	$(call measure,bench profile,profile)
-
 bench-tls: ## TLS beside plain HTTP; the CPU time of a handshake; PAIRS=3 HANDSHAKES=200
-	$(call measure,bench tls,tls)
+bench_needs_peers := openapi peers
+bench_needs_clients := openapi
+bench_needs_profile := profile
+bench_needs_tls := tls
+$(addprefix bench-,collected contention fairness permits readers batch watches \
+  peers clients scale flood options forgetting tenants fsync profile tls): bench-%:
+	$(call measure,bench $(bench_needs_$*),$* $(SCENES))
 
 soak: ## A million cycles: memory and descriptors must not grow; CYCLES=1000000
 	$(call measure,bench,soak)

@@ -17,8 +17,8 @@ import statistics
 import time
 from collections.abc import Callable
 
-from certificates import openssl
-from measure import Results, allow_descriptors, load, output, request, setting
+from measure import (Results, allow_descriptors, certified, load, output, request,
+                     setting)
 from processes import cpu_us, descriptors, rss_kib
 from stack import Stack
 
@@ -164,11 +164,9 @@ def plain(stack: Stack, results: Results, _: bool) -> None:
 
 
 def tls(stack: Stack, results: Results, _: bool) -> None:
-    openssl(stack.folder, "req", "-x509", "-nodes", "-days", "2", "-subj",
-            "/CN=localhost", "-newkey", "ec", "-pkeyopt",
-            "ec_paramgen_curve:P-256", "-keyout", "key.pem", "-out", "cert.pem")
-    Served(stack, results, "--tls-cert", str(stack.folder / "cert.pem"),
-           "--tls-key", str(stack.folder / "key.pem")).judge(shaken)
+    Served(stack, results, *certified(
+        stack.folder, "ecdsa", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")).judge(
+            shaken)
 
 
 SCENES = {"plain": plain, "tls": tls}

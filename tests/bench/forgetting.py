@@ -45,11 +45,7 @@ def load(stack: Stack, results: Results, is_short: bool) -> None:
     results.check(f"{len(losses)} losses under {CLIENTS} clients with locks of "
                   f"5 s: each votes again after {max(took_s):.1f} s at most",
                   max(took_s) <= 9)
-    results.check(f"{lossy['cycles']:.0f} cycles meanwhile, failures: "
-                  f"{lossy['failures']:.0f}", lossy["failures"] == 0)
-    ratio = lossy["p99_us"] / usual["p99_us"]
-    results.check(f"p99 {lossy['p99_us'] / 1000:.1f} ms, without losses "
-                  f"{usual['p99_us'] / 1000:.1f} ms: {ratio:.2f}", ratio <= 2)
+    results.compare("meanwhile", lossy, usual, 2)
 
 
 def long(stack: Stack, results: Results, is_short: bool) -> None:

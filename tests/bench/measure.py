@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from certificates import openssl
 from guarded import identity
 from processes import cpu_us
 from stack import TOOLS, Stack
@@ -129,6 +130,15 @@ def start_guarded(stack: Stack, rights: dict[str, str], *options: str) -> int:
     return stack.start_server(0, "--auth-file", str(auth), *options)
 
 
+def certified(folder: Path, name: str, *key: str) -> tuple[str, ...]:
+    """The options of a server with a new certificate; key: what openssl is told."""
+    openssl(folder, "req", "-x509", "-nodes", "-days", "2", "-subj",
+            "/CN=localhost", "-newkey", *key, "-keyout", f"{name}.key", "-out",
+            f"{name}.pem")
+    return ("--tls-cert", str(folder / f"{name}.pem"),
+            "--tls-key", str(folder / f"{name}.key"))
+
+
 def allow_descriptors() -> None:
     """As many as this process may have."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -200,6 +210,14 @@ class Results:
         print(f"  {'ok   ' if is_so else 'FAILS'} {what}", flush=True)
         self.passed += is_so
         self.failed += not is_so
+
+    def compare(self, what: str, busy: Run, usual: Run, most: float) -> None:
+        """The p99s of two loads; nothing has failed meanwhile."""
+        self.check(f"{busy['cycles']:.0f} cycles {what}, failures: "
+                   f"{busy['failures']:.0f}", busy["failures"] == 0)
+        ratio = busy["p99_us"] / usual["p99_us"]
+        self.check(f"p99 {what} {busy['p99_us'] / 1000:.1f} ms, without "
+                   f"{usual['p99_us'] / 1000:.1f} ms: {ratio:.2f}", ratio <= most)
 
 
 def verdict(is_met: bool, target: object) -> str:

@@ -33,9 +33,8 @@ from pathlib import Path
 from typing import Any
 
 import spoiled
-from certificates import openssl
-from measure import (CPUS, Run, Runs, TOOLS, around, costs, cpu_per_counted,
-                     cpu_per_cycle, in_turns, load, numbers, output, pairs, pids,
+from measure import (CPUS, Run, Runs, TOOLS, around, certified, costs,
+                     cpu_per_counted, cpu_per_cycle, in_turns, load, numbers, output, pairs, pids,
                      server_pids, setting, show, start_guarded, values, verdict,
                      words)
 from processes import cpu_us, end, spawn
@@ -246,12 +245,7 @@ class Tls(Beside):
     def start(self, stack: Stack) -> None:
         super().start(stack)
         for server, key in enumerate(self.keys.values(), 1):
-            names = f"{server}.key", f"{server}.pem"
-            openssl(stack.folder, "req", "-x509", "-nodes", "-days", "2", "-subj",
-                    "/CN=localhost", "-newkey", *key, "-keyout", names[0], "-out",
-                    names[1])
-            stack.start_server(server, "--tls-key", str(stack.folder / names[0]),
-                               "--tls-cert", str(stack.folder / names[1]))
+            stack.start_server(server, *certified(stack.folder, str(server), *key))
 
     def run(self, _: Any, what: str, pair: int) -> Run:
         server = self.sides.index(what)

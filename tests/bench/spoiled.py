@@ -3,13 +3,13 @@ the load generator counts nothing that was not granted or released.
 """
 from __future__ import annotations
 
-import http.server
 import itertools
 import json
 import subprocess
 import threading
 from collections.abc import Callable
 
+import services
 from measure import Run, load, values
 
 Results = list[dict]
@@ -40,15 +40,13 @@ SPOILED: dict[str, Callable[[Results], Results]] = {
     "none": lambda results: []}
 
 
-class Service(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
+class Service(services.Service):
     def __init__(self, spoil: Callable[[Results], Results] | None) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
         self.spoil, self.batches = spoil, 0
         self.held: dict[str, str] = {}
         self.numbers = itertools.count(1)
         self.lock = threading.Lock()
+        super().__init__(Handler)
 
     def acquire(self, resource: str) -> tuple[int, str, dict]:
         number = next(self.numbers)
@@ -73,47 +71,38 @@ class Service(http.server.ThreadingHTTPServer):
         return {"status": status, kind: body}
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Handler(services.Handler):
     server: Service
 
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def answer(self, status: int, body: object) -> None:
-        text = json.dumps(body, separators=(",", ":")).encode()
-        self.wfile.write(b"HTTP/1.1 %d Done\r\nContent-Length: %d\r\n\r\n%s"
-                         % (status, len(text), text))
+    def tell(self, status: int, body: object) -> None:
+        self.answer(status, json.dumps(body, separators=(",", ":")))
 
     def do_DELETE(self) -> None:
         with self.server.lock:
             status, _, body = self.server.release(
                 self.path.removeprefix("/locks/"), self.headers["X-Lock-Token"])
-        self.answer(status, body)
+        self.tell(status, body)
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        asked = json.loads(self.body())
         server = self.server
         with server.lock:
             if self.path == "/locks":
                 status, _, body = server.acquire(asked["resource"])
-                self.answer(status, body)
+                self.tell(status, body)
                 return
             results = [server.play(one) for one in asked["operations"]]
             server.batches += 1
-        self.answer(200, {"results": server.spoil(results) if server.spoil
-                          else results})
+        self.tell(200, {"results": server.spoil(results) if server.spoil
+                        else results})
 
 
 def run(spoil: Callable[[Results], Results] | None) -> tuple[Run, Service]:
     with Service(spoil) as service:
-        threading.Thread(target=service.serve_forever, args=[0.02],
-                         daemon=True).start()
         done = subprocess.run(
             list(map(str, load(service.server_port, 16, 0.05, "-b", 2))),
             check=True, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL)
-        service.shutdown()
     return values(done.stdout), service
 
 

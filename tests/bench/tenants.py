@@ -68,11 +68,7 @@ def lists(stack: Stack, results: Results, is_short: bool) -> None:
         busy = Load(port, seconds, clients=CLIENTS).end()
     results.check(f"{len(shown)} lists by {LISTERS} clients, of at least "
                   f"{min(shown, default=0)} locks", min(shown, default=0) >= held)
-    results.check(f"{busy['cycles']:.0f} cycles meanwhile, failures: "
-                  f"{busy['failures']:.0f}", busy["failures"] == 0)
-    ratio = busy["p99_us"] / usual["p99_us"]
-    results.check(f"p99 {busy['p99_us'] / 1000:.1f} ms, without lists "
-                  f"{usual['p99_us'] / 1000:.1f} ms: {ratio:.2f}", ratio <= 3)
+    results.compare("meanwhile", busy, usual, 3)
 
 
 def begin_waits(port: int, token: str, count: int) -> list[socket.socket]:
@@ -168,12 +164,8 @@ def readers(stack: Stack, results: Results, is_short: bool) -> None:
     print(f"  keyed acquires of {NAMES} locks with {count - KEYS} readers: "
           f"{answers}")
     results.check(f"{sum(answers.values())} of them were answered", len(answers) > 0)
-    for what, load in (("beside them", busy), ("beside forced ones", forced)):
-        ratio = load["p99_us"] / quiet["p99_us"]
-        results.check(
-            f"p99 {what} {load['p99_us'] / 1000:.1f} ms, alone "
-            f"{quiet['p99_us'] / 1000:.1f} ms: {ratio:.2f}; failures: "
-            f"{load['failures']:.0f}", ratio <= 3 and load["failures"] == 0)
+    results.compare("beside them", busy, quiet, 3)
+    results.compare("beside forced ones", forced, quiet, 3)
     results.check(f"{FORCED} readers of {NAMES} locks forced in at most "
                   f"{max(took_s) * 1000:.0f} ms each", max(took_s) < 1)
 

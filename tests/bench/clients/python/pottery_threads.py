@@ -1,11 +1,9 @@
 """pottery; threads share the connections to the nodes, which are pools. A lock
 is an object of its own, as its documentation shows."""
-from threading import Thread
-
 from pottery import Redlock
 from redis import Redis
 
-from tally import CLIENTS, TTL_S, WHERE, Tally
+from tally import TTL_S, WHERE, Tally
 
 
 def work(number):
@@ -20,9 +18,5 @@ def work(number):
 masters = {Redis(host=host, port=int(port)) for host, _, port in
            (node.rpartition(":") for node in WHERE)}
 tally = Tally()
-threads = [Thread(target=work, args=(number,)) for number in range(CLIENTS)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
+tally.threads(work)
 tally.report()

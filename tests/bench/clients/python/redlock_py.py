@@ -1,9 +1,7 @@
 """redlock-py; threads share one object, whose connections are pools."""
-from threading import Thread
-
 from redlock import MultipleRedlockException, Redlock
 
-from tally import CLIENTS, TTL_S, WHERE, Tally
+from tally import TTL_S, WHERE, Tally
 
 
 def work(number):
@@ -21,9 +19,5 @@ def work(number):
 manager = Redlock([{"host": host, "port": int(port)} for host, _, port in
                    (node.rpartition(":") for node in WHERE)])
 tally = Tally()
-threads = [Thread(target=work, args=(number,)) for number in range(CLIENTS)]
-for thread in threads:
-    thread.start()
-for thread in threads:
-    thread.join()
+tally.threads(work)
 tally.report()

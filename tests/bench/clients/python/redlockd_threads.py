@@ -1,7 +1,5 @@
 """Lock of our package; threads share one client."""
-from threading import Thread
-
-from tally import CLIENTS, TTL_S, WHERE, Tally, cpu_us
+from tally import TTL_S, WHERE, Tally, cpu_us
 
 # what the first lock of a process costs, with what it loads
 before_us = cpu_us()
@@ -23,9 +21,5 @@ def work(number):
 
 with Client(WHERE) as client:
     tally = Tally()
-    threads = [Thread(target=work, args=(number,)) for number in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    tally.threads(work)
     tally.report(first_cpu_us=first_us)

@@ -6,6 +6,7 @@ as ../../load.c does. Each is called as
 import resource
 import sys
 import time
+from threading import Thread
 
 TTL_S = 30
 WARM_UP_S = 0.5
@@ -37,6 +38,15 @@ class Tally:
             now = time.monotonic()
             if self.begin <= now < self.end:
                 self.each[number].append(int((now - start) * 1e6))
+
+    @staticmethod
+    def threads(work):
+        """One for each client, which gets its number; until all have ended."""
+        threads = [Thread(target=work, args=(number,)) for number in range(CLIENTS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def report(self, **more):
         """As sample_report in ../../sample.c."""
