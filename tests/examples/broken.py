@@ -138,7 +138,8 @@ BROKEN = {"requests": REQUESTS, "shell": SHELL, "ruby": RUBY, "java": JAVA,
 # the same for the files of api/clients/examples/fencing/; in SQL, changed
 # wherever it stands
 SQL = ("postgresql.sql", "sqlite.sql")
-BROKEN_FENCING = [
+CHECK = [("lock.check()  # raises LockLost", "pass")]
+BROKEN_FILES = [
     (SQL, "compares nothing", [(r"(orders\.)?fence <= [^\s;]+", "true")],
      ["late_write", "late_read", "late_put"]),
     (SQL, "does not raise the fence on reads",
@@ -171,44 +172,42 @@ BROKEN_FENCING = [
     ], ["late_read"]),
     (["etag.py"], "writes without a condition", [(", **condition)", ")")],
      ["between"]),
-]
-
-
-# the programs of docs/guide.md
-CHECK = [("lock.check()  # raises LockLost", "pass")]
-BROKEN_GUIDE = [
-    ("web.py", "does not look for a loss", CHECK, ["web_forced", "web_paused"]),
-    ("web.py", "locks each request, not the order", [
+    # the programs of docs/guide.md
+    (["web.py"], "does not look for a loss", CHECK, ["web_forced", "web_paused"]),
+    (["web.py"], "locks each request, not the order", [
         ('f"order:{order}"', 'f"order:{order}:{os.urandom(8).hex()}"'),
     ], ["web"]),
-    ("web.mjs", "does not look for a loss", [
+    (["web.mjs"], "does not look for a loss", [
         ("lock.check(); // throws LockLost", ""),
         ("const { signal } = lock;", "const signal = left;"),
     ], ["web_forced", "web_paused"]),
-    ("web.mjs", "ships again what was shipped", [("done + 1", "1")], ["web"]),
-    ("report.py", "does not look for a loss", CHECK, ["report_nodes_dead"]),
-    ("report.py", "reports again", [
+    (["web.mjs"], "ships again what was shipped", [("done + 1", "1")], ["web"]),
+    (["report.py"], "does not look for a loss", CHECK, ["report_nodes_dead"]),
+    (["report.py"], "reports again", [
         ('.text == today:', '.text == "today":')], ["report"]),
-    ("report.sh", "reports again", [('!= "$today" ]', '!= "today" ]')],
+    (["report.sh"], "reports again", [('!= "$today" ]', '!= "today" ]')],
      ["report"]),
-    ("worker.py", "does not look for a loss", CHECK,
+    (["worker.py"], "does not look for a loss", CHECK,
      ["worker_forced", "worker_paused"]),
-    ("worker.py", "ends amid an order", [
+    (["worker.py"], "ends amid an order", [
         ("lambda *_: stop.set()", "signal.SIG_DFL"),
     ], ["worker"]),
-    ("leader.py", "does not stop when it has lost the lock", [
+    (["leader.py"], "does not stop when it has lost the lock", [
         ("lock.check()  # raises LockLost", "pass"),
         ("await lead(lock, store)",
          "await asyncio.shield(asyncio.ensure_future(lead(lock, store)))"),
     ], ["leader_paused"]),
-    ("leader.mjs", "leads without a rival", [
+    (["leader.mjs"], "leads without a rival", [
         ('withLock("leader"', "withLock(owner"),
     ], ["leader"]),
-    ("leader.mjs", "does not stop when it has lost the lock", [
+    (["leader.mjs"], "does not stop when it has lost the lock", [
         ("lock.check(); // throws LockLost", ""),
         ("AbortSignal.any([lock.signal, stop.signal])", "stop.signal"),
     ], ["leader_paused"]),
 ]
+for files, *defect in BROKEN_FILES:
+    for name in files:
+        BROKEN.setdefault(name, []).append(defect)
 
 
 def break_file(source, changes, target):
@@ -223,4 +222,5 @@ def break_file(source, changes, target):
     if source.suffix == ".py":
         compile(text, target, "exec")
     target.write_text(text)
+    target.chmod(source.stat().st_mode)
     return target

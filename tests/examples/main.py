@@ -20,7 +20,7 @@ import traceback
 import fencing
 import guide
 import stories
-from broken import BROKEN, BROKEN_FENCING, BROKEN_GUIDE, break_file
+from broken import BROKEN, break_file
 from databases import (Database, Etag, Mariadb, Postgresql, Redis, Sqlite)
 from selection import chosen
 from stage import Stage
@@ -93,16 +93,25 @@ def missing(name, tool):
     return True
 
 
-def play_of(name):
-    """The tool without which it is skipped, its stories, and what plays one."""
+def as_it_is(file):
+    return file
+
+
+def play_of(name, change=as_it_is):
+    """The tool without which it is skipped, its stories, and what plays one; with
+    what the change makes of its file."""
     if name in LANGUAGES:
         tool, command = LANGUAGES[name]
-        return tool, STORIES, functools.partial(play, command)
+        return tool, STORIES, functools.partial(play, tuple(
+            change(part) if part == BUILD or isinstance(part, pathlib.Path) and
+            part.parent == EXAMPLES else part for part in command))
     if name in DATABASES:
         tool, kind = DATABASES[name]
         return tool, FENCING, functools.partial(
-            play_fencing, kind, EXAMPLES / "fencing" / name)
+            play_fencing, kind, change(EXAMPLES / "fencing" / name))
     command = guide.PROGRAMS[name]
+    if change is not as_it_is:
+        command = *command[:-1], change(guide.GUIDE / name)
     return str(command[0]), guide.stories_for(name), functools.partial(
         guide.play, command)
 
@@ -134,60 +143,34 @@ def play_examples(pool):
     return ends + [False] * (skipped if os.environ.get("CI") else 0)
 
 
-def break_example(language, changes, folder):
-    """The command that runs it."""
+def broken(changes, folder, source):
+    """The file with these changes, in the folder; of Java, the folder itself."""
     folder.mkdir(exist_ok=True)
-    if language == "java":
-        broken = break_file(EXAMPLES / "Lock.java", changes,
-                            folder / "Lock.java")
-        subprocess.run(["javac", "-d", folder, broken,
-                        *(ROOT / "tests/examples").glob("*.java")], check=True)
-        return tuple(folder if part == BUILD else part
-                     for part in LANGUAGES[language][1])
-    return tuple(
-        break_file(part, changes, folder / part.name)
-        if isinstance(part, pathlib.Path) and part.parent == EXAMPLES else part
-        for part in LANGUAGES[language][1])
+    if source != BUILD:
+        return break_file(source, changes, folder / source.name)
+    file = break_file(EXAMPLES / "Lock.java", changes, folder / "Lock.java")
+    subprocess.run(["javac", "-d", folder, file,
+                    *(ROOT / "tests/examples").glob("*.java")], check=True)
+    return folder
 
 
 def play_broken(pool):
     """Each defect is noticed by each story that is named beside it."""
     jobs = {}
     asked = chosen("STORIES", ALL_STORIES)
-    languages = chosen("LANGUAGES", ALL)
-    for language in filter(BROKEN.__contains__, languages):
-        for number, (what, changes, names) in enumerate(BROKEN[language]):
-            folder = BUILD / f"broken-{language}{number}"
-            command = break_example(language, changes, folder)
-            for name in filter(asked.__contains__, names):
-                jobs[pool.submit(told, play, command, name)] = \
-                    f"{language} {what}", name
-    for number, (files, what, changes, names) in enumerate(BROKEN_FENCING):
-        for file in filter(languages.__contains__, files):
-            broken = break_file(EXAMPLES / "fencing" / file, changes,
-                                BUILD / f"broken{number}-{file}")
-            for name in filter(asked.__contains__, names):
-                job = pool.submit(told, play_fencing, DATABASES[file][1],
-                                  broken, name)
-                jobs[job] = f"{file} {what}", name
-    for number, (program, what, changes, names) in enumerate(BROKEN_GUIDE):
-        folder = BUILD / f"broken-guide{number}"
-        folder.mkdir(exist_ok=True)
-        broken = break_file(guide.GUIDE / program, changes, folder / program)
-        broken.chmod(0o755)
-        command = (*guide.PROGRAMS[program][:-1], broken)
-        for name in filter(asked.__contains__, names):
-            if program in languages:
-                job = pool.submit(told, guide.play, command, name)
-                jobs[job] = f"{program} {what}", name
+    for name in filter(BROKEN.__contains__, chosen("LANGUAGES", ALL)):
+        for number, (what, changes, stories_of_it) in enumerate(BROKEN[name]):
+            _, _, player = play_of(name, functools.partial(
+                broken, changes, BUILD / f"broken-{name}{number}"))
+            for story in filter(asked.__contains__, stories_of_it):
+                jobs[pool.submit(told, player, story)] = f"{name} {what}", story
     ends = []
     for job in concurrent.futures.as_completed(jobs):
         (what, name), (wrong, span_s) = jobs[job], job.result()
         ends.append(wrong is not None)
         print(f"{'ok' if wrong else 'FAIL':<5} {what}: {name} says: "
               f"{wrong or 'nothing'} [{span_s:.1f} s]", flush=True)
-    proven = {name for defects in (*BROKEN.values(), BROKEN_FENCING,
-                                   BROKEN_GUIDE)
+    proven = {name for defects in BROKEN.values()
               for *_, names in defects for name in names}
     unproven = set(asked) - proven
     for name in unproven:
