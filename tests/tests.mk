@@ -248,10 +248,10 @@ nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all TLS=1 KE
 	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
 	  $(if $(TLS),--tls) $(if $(KEPT),--kept) $(NEMESIS_ARGS)
 
-ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat $(OUT)/starved-shim.so ## redlockctl: each command; faults; contention; TRIES=4 RUNS=40
+ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat $(OUT)/starved-shim.so ## redlockctl: each command; faults; TRIES=4
 	@scripts/deps.sh build run ctl
 	@REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl BEAT=$(OUT)/beat \
-	  tests/cli/run.sh $(or $(TRIES),4) $(or $(RUNS),40)
+	  tests/cli/run.sh $(or $(TRIES),4)
 
 proxies-test: $(OUT)/redlockd $(OUT)/redlockctl ## HAProxy and nginx with deploy/; clients that leave behind one; SHORT=1 LONG=1
 	@SHORT=$(SHORT) REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl \

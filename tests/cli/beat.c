@@ -1,13 +1,11 @@
 /*
  * A command for redlockctl run that writes down until when it lived:
  *
- *   beat FILE [stubborn] [daemon] [witness FILE]
+ *   beat FILE [stubborn] [daemon]
  *
  * It writes the time, of CLOCK_BOOTTIME in ns, into its place of FILE about
  * every millisecond, until it is killed; so does a child. daemon: another child
  * does so in a session of its own. stubborn: SIGTERM does not end them.
- * witness: while any of them lives, they hold a lock on that file; a second
- * beat writes "overlap" to it and ends.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,20 +23,6 @@ enum { PLACES = 3, PAUSE_US = 1000 };
 static void fail(const char *what)
 {
     perror(what);
-    exit(EXIT_FAILURE);
-}
-
-static void take_witness(const char *path)
-{
-    static const char overlap[] = "overlap\n";
-    static int fd; /* open until the last process that has it ends */
-    fd = open(path, O_RDWR | O_CREAT | O_APPEND, 0666);
-    if (fd < 0)
-        fail(path);
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return;
-    if (write(fd, overlap, sizeof overlap - 1) < 0)
-        fail(path);
     exit(EXIT_FAILURE);
 }
 
@@ -75,8 +58,6 @@ int main(int argc, char **argv)
             has_daemon = true;
         if (strcmp(argv[i], "stubborn") == 0)
             signal(SIGTERM, SIG_IGN);
-        if (strcmp(argv[i], "witness") == 0 && i + 1 < argc)
-            take_witness(argv[++i]);
     }
     volatile int64_t *places = map_places(argv[1]);
     if (fork() == 0)

@@ -6,8 +6,10 @@ faults.py [TRIES [FAULT...]]
 
 In each try redlockctl runs a command that ignores SIGTERM and writes down the
 time while it lives; by the same clock, a proxy notes until when the lock is
-valid. Then a fault happens, at a random moment between two renewals. No process
-of the command may outlive the validity, and redlockctl must end as expected.
+valid, and when it is released. Then a fault happens, at a random moment between
+two renewals. No process of the command may outlive the validity or the release,
+so that two commands never run at the same time; and redlockctl must end as
+expected.
 """
 from __future__ import annotations
 
@@ -57,9 +59,14 @@ class Try:
         return not any(map(is_alive, self.members))
 
     def early_ms(self) -> float:
-        """How long before the end of the validity its last sign of life was."""
-        return (self.world.until_ns[self.resource] -
-                max(self.stamps_ns())) / 1e6
+        """How long before the end of the validity its last sign of life was, or
+        before the release, which only processes in other sessions may outlive."""
+        *group, daemon = self.stamps_ns()
+        ends = [self.world.until_ns[self.resource] - max(*group, daemon)]
+        ends += [proxy.released_ns[self.resource] - max(group)
+                 for proxy in self.world.proxies
+                 if self.resource in proxy.released_ns]
+        return min(ends) / 1e6
 
 
 # ---- the faults: each is done to all tries, and undone where needed ----------
@@ -110,6 +117,16 @@ def guard_stopped(world: World, tries: Tries) -> None:
     for one in tries:
         os.kill(one.guard, signal.SIGSTOP)
     answers_lost(world, tries)
+
+
+def guard_stopped_for_a_while(_: World, tries: Tries) -> None:
+    """And then redlockctl, which watches it, is killed."""
+    for one in tries:
+        os.kill(one.guard, signal.SIGSTOP)
+    time.sleep(TTL_S / 3)
+    for one in tries:
+        os.kill(one.guard, signal.SIGCONT)
+        one.ctl.kill()
 
 
 def answers_lost(world: World, tries: Tries) -> None:
@@ -180,6 +197,7 @@ FAULTS: dict[Callable[[World, Tries], None], int] = {
     guard_killed: LOST,
     both_killed: KILLED,
     guard_stopped: LOST,
+    guard_stopped_for_a_while: KILLED,
     answers_lost: LOST,
     acquire_answer_lost: KILLED,
     quorum_lost: LOST,

@@ -60,6 +60,8 @@ class PassOn(Handler):
         if status not in (200, 201):
             return
         answer = json.loads(text)
+        if self.command == "DELETE":
+            self.server.released_ns[answer["id"]] = came_ns
         self.server.repeats += self.command == "POST" and status == 200
         if "validity_ms" in answer:
             ms = answer["elapsed_ms"] + answer["validity_ms"]
@@ -78,6 +80,7 @@ class Proxy(Service):
         self.target, self.until_ns = target, until_ns
         self.is_cut = False  # no answer comes through
         self.repeats = 0  # acquires that got again what they had
+        self.released_ns: dict[str, int] = {}
         super().__init__(handler)
 
 
