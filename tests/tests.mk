@@ -253,7 +253,7 @@ ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat $(OUT)/starved-shim.so #
 	@REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl BEAT=$(OUT)/beat \
 	  tests/cli/run.sh $(or $(TRIES),4)
 
-proxies-test: $(OUT)/redlockd $(OUT)/redlockctl ## HAProxy and nginx with deploy/; clients that leave behind one; SHORT=1 LONG=1
+proxies-test: $(OUT)/redlockd $(OUT)/redlockctl ## HAProxy and nginx with deploy/; clients that leave; SHORT=1 LONG=1
 	@SHORT=$(SHORT) REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl \
 	  tests/proxies/run.sh
 

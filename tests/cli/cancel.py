@@ -64,12 +64,12 @@ def waiters(world: World) -> int:
     return count
 
 
-def take(world: World, resource: str, *options: str,
-         wait: str = "0") -> subprocess.CompletedProcess:
+def take(world: World, resource: str,
+         *options: str) -> subprocess.CompletedProcess:
     """At once, and directly; for whoever is next."""
     url = f"http://127.0.0.1:{world.server_ports[0]}"
     return subprocess.run(
-        [world.redlockctl, "acquire", "--url", url, "-t", TTL, "-w", wait,
+        [world.redlockctl, "acquire", "--url", url, "-t", TTL, "-n",
          *options, resource], capture_output=True, text=True, timeout=WAIT_S,
         check=False)
 
