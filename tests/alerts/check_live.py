@@ -10,13 +10,14 @@ import unittest
 import yaml
 
 from processes import stopped
+from prometheus import DEPLOY, RULES
 from waiting import wait_until
-from world import PROMETHEUS, ROOT, WAIT_S, World, clients, running
+from world import WAIT_S, World, clients, running
 
 
 def panels() -> dict[str, list[str]]:
     """The queries of each panel, with values for its variables."""
-    board = json.loads((ROOT / "deploy/grafana/redlockd.json").read_text())
+    board = json.loads((DEPLOY.parent / "grafana/redlockd.json").read_text())
     found: dict[str, list[str]] = {}
     for panel in board["panels"]:
         for target in panel.get("targets", []):
@@ -61,7 +62,7 @@ class Live(unittest.TestCase):
     def every_metric_is_there(self, world: World) -> None:
         told = world.metrics(world.server_ports[0])
         known = set(re.findall(r"^# TYPE (\w+)", told, re.M))
-        groups = yaml.safe_load((PROMETHEUS / "rules.yml").read_text())["groups"]
+        groups = yaml.safe_load(RULES.read_text())["groups"]
         used = {name for group in groups for rule in group["rules"]
                 for name in metrics_in(rule["expr"])}
         for queries in panels().values():
@@ -97,7 +98,7 @@ class Live(unittest.TestCase):
         wait_until(lambda: {"RedlockdNoQuorum", "RedlockdNodeNotVoting",
                             "RedlockdServerErrors"} <= world.alerts(),
                    "the quorum is lost", WAIT_S)
-        rules = yaml.safe_load((PROMETHEUS / "rules.yml").read_text())
+        rules = yaml.safe_load(RULES.read_text())
         self.assertLessEqual(world.alerts(), {
             rule["alert"] for group in rules["groups"]
             for rule in group["rules"]})

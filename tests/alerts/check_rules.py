@@ -12,11 +12,10 @@ from typing import Any
 
 import yaml
 
+from prometheus import DEPLOY, RULES
 from scenarios import OUTAGE, OUTAGE_S, PLANNED, SCENARIOS, Series, samples
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROMETHEUS = ROOT / "deploy/prometheus"
-RULES = PROMETHEUS / "rules.yml"
 RUNBOOK = ROOT / "docs/runbook.md"
 
 
@@ -67,10 +66,10 @@ def table(page: pathlib.Path) -> dict[str, str]:
 class Rules(unittest.TestCase):
     def test_configurations_are_valid(self) -> None:
         promtool(yaml.safe_load(RULES.read_text()), "check", "rules")
-        promtool(yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text()),
+        promtool(yaml.safe_load((DEPLOY / "prometheus.yml").read_text()),
                  "check", "config", "--syntax-only")
         # Debian's Prometheus cannot find pods: its own part is left out
-        config = yaml.safe_load((PROMETHEUS / "kubernetes.yml").read_text())
+        config = yaml.safe_load((DEPLOY / "kubernetes.yml").read_text())
         for scrape in config["scrape_configs"]:
             self.assertEqual(scrape.pop("kubernetes_sd_configs")[0]["role"],
                              "pod")

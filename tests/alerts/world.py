@@ -3,28 +3,20 @@ rules: all on loopback, in one folder."""
 from __future__ import annotations
 
 import contextlib
-import json
 import pathlib
 import re
-import subprocess
 import tempfile
 import threading
-import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
-import yaml
-
 from jobs import at_work
-from ports import free_ports
-from processes import end, spawn
+from processes import end
+from prometheus import RULES, Prometheus
 from stack import NODES, Stack, ask, metric
 from waiting import wait_until
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-PROMETHEUS = ROOT / "deploy/prometheus"
 SERVERS = 2
 WAIT_S = 60
 
@@ -33,8 +25,7 @@ class World(Stack):
     def __init__(self, folder: pathlib.Path) -> None:
         # others are an alert
         super().__init__(folder, "--appendonly", "yes", "--appendfsync", "always")
-        [self.prometheus_port] = free_ports(1)
-        self.prometheus: subprocess.Popen[bytes] | None = None
+        self.prometheus: Prometheus | None = None
 
     def start(self) -> None:
         for server in range(SERVERS):
@@ -49,54 +40,24 @@ class World(Stack):
             return str(answer.read().decode())
 
     def start_prometheus(self) -> None:
-        """Our configuration, but faster: whatever lasts minutes takes 1 s."""
-        config = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
-        config["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
-        (job,) = config["scrape_configs"]
-        del job["dns_sd_configs"]
-        job["static_configs"] = [{"targets": [
-            f"127.0.0.1:{port}" for port in self.server_ports.values()]}]
-        rules = (PROMETHEUS / "rules.yml").read_text()
-        (self.folder / "rules.yml").write_text(
-            re.sub(r"^( +for: ).*", r"\g<1>1s", rules, flags=re.M))
-        (self.folder / "prometheus.yml").write_text(yaml.safe_dump(config))
-        with open(self.folder / "prometheus.log", "wb") as log:
-            self.prometheus = spawn(
-                "prometheus", f"--config.file={self.folder}/prometheus.yml",
-                f"--storage.tsdb.path={self.folder}/data",
-                f"--web.listen-address=127.0.0.1:{self.prometheus_port}",
-                cwd=self.folder, stdout=log, stderr=log)
+        """With our rules, but faster: whatever lasts minutes takes 1 s."""
+        rules = self.folder / "rules.yml"
+        rules.write_text(re.sub(r"^( +for: ).*", r"\g<1>1s", RULES.read_text(),
+                                flags=re.M))
+        self.prometheus = Prometheus(self.folder, list(self.server_ports.values()),
+                                     rules)
+        self.query = self.prometheus.query
         wait_until(lambda: len(self.query('up{job="redlockd"} == 1')) == SERVERS,
                    "Prometheus reaches the servers", WAIT_S)
 
-    def tell(self, path: str, **words: str) -> Any:
-        """What Prometheus says."""
-        with urllib.request.urlopen(
-                f"http://127.0.0.1:{self.prometheus_port}/api/v1/{path}?"
-                + urllib.parse.urlencode(words), timeout=10) as answer:
-            return json.load(answer)["data"]
-
-    def query(self, expression: str) -> list[float]:
-        """The values of the series that there are, but no NaN."""
-        try:
-            result = self.tell("query", query=expression)["result"]
-        except urllib.error.HTTPError as error:
-            if error.code == 503:  # it is about to start
-                return []
-            raise AssertionError(f"{expression}: {error.read()!r}") from error
-        except OSError:
-            return []
-        return [float(series["value"][1]) for series in result
-                if series["value"][1] != "NaN"]
-
     def alerts(self) -> set[str]:
         """Those that fire."""
-        return {alert["labels"]["alertname"]
-                for alert in self.tell("alerts")["alerts"]
-                if alert["state"] == "firing"}
+        return {name for name, state in self.prometheus.alerts() or []
+                if state == "firing"}
 
     def end(self) -> None:
-        end(self.prometheus)
+        if self.prometheus:
+            end(self.prometheus.process)
         super().end()
 
 

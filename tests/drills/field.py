@@ -2,7 +2,6 @@
 rules, and what they say while somebody breaks them."""
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import signal
@@ -10,19 +9,16 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from pathlib import Path
-
-import yaml
 
 from clocks import Clock
 from jobs import Job
 from ports import free_ports
 from processes import end, spawn
+from prometheus import Prometheus
 from stack import REDLOCKD, ask
 from waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 MAX_TTL_MS = 6000  # so that a quarantine ends within a drill
 SOON_S = 40
 SERVERS = 2
@@ -108,7 +104,7 @@ class Field:
         self.servers = [Server(folder, number) for number in range(SERVERS)]
         self.options: tuple[str, ...] = ()
         self.clients: subprocess.Popen[bytes] | None = None
-        self.prometheus: subprocess.Popen[bytes] | None = None
+        self.prometheus: Prometheus | None = None
         self.has_ended = threading.Event()
         self.watcher = Job(self.watch)
         self.readyz: list[tuple[float, int, int]] = []
@@ -138,7 +134,7 @@ class Field:
         self.has_ended.set()
         if self.watcher.ident:
             self.watcher.join()
-        for process in [self.clients, self.prometheus,
+        for process in [self.clients, self.prometheus and self.prometheus.process,
                         *(server.process for server in self.servers),
                         *(node.process for node in self.nodes.values())]:
             end(process)
@@ -146,25 +142,12 @@ class Field:
     def start_prometheus(self) -> None:
         if not shutil.which("prometheus"):
             return
-        [port] = free_ports(1)
-        config = {
-            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
-            "rule_files": [str(ROOT / "deploy/prometheus/rules.yml")],
-            "scrape_configs": [{"job_name": "redlockd", "static_configs": [
-                {"targets": [f"127.0.0.1:{server.port}"
-                             for server in self.servers]}]}]}
-        file = self.folder / "prometheus.yml"
-        file.write_text(yaml.safe_dump(config))
-        with (self.folder / "prometheus.log").open("wb") as log:
-            self.prometheus = spawn(
-                "prometheus", f"--config.file={file}",
-                f"--storage.tsdb.path={self.folder}/data",
-                f"--web.listen-address=127.0.0.1:{port}", cwd=self.folder,
-                stdout=log, stderr=log)
-        self.alerts_url = f"http://127.0.0.1:{port}/api/v1/alerts"
-        wait_until(lambda: self.active_alerts() is not None, "Prometheus runs", SOON_S)
+        self.prometheus = Prometheus(self.folder,
+                                     [server.port for server in self.servers])
+        wait_until(lambda: self.prometheus.alerts() is not None, "Prometheus runs",
+                   SOON_S)
         time.sleep(3)
-        wait_until(lambda: not self.active_alerts(), "no alert is pending", SOON_S)
+        wait_until(lambda: not self.prometheus.alerts(), "no alert is pending", SOON_S)
 
     def wait_votes(self, limit_s: float = SOON_S) -> None:
         for server in self.servers:
@@ -195,20 +178,8 @@ class Field:
                     if not node["voting"]:
                         self.states.append((now, node["node"], node["state"]))
             if self.prometheus and turn % 10 == 0:
-                self.note_alarms(now)
-
-    def active_alerts(self) -> list[dict] | None:
-        """Those that are pending or fire; None: it is about to start."""
-        try:
-            with urllib.request.urlopen(self.alerts_url, timeout=5) as answer:
-                return list(json.load(answer)["data"]["alerts"])
-        except OSError:
-            return None
-
-    def note_alarms(self, now: float) -> None:
-        for alert in self.active_alerts() or []:
-            self.alerts.append((now, alert["labels"]["alertname"],
-                                alert["state"]))
+                self.alerts += [(now, *alert) for alert in
+                                self.prometheus.alerts() or []]
 
     def lines(self) -> list[str]:
         """What the clients have told; the last line may be half of one."""
