@@ -216,7 +216,7 @@ bench-clients: ## The packages beside the libraries that they replace; many held
 bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot; PAIRS=3 SERVERS="1 2"
 bench-flood: ## One identity far above its limit; what others notice; PAIRS=3 FLOODERS="32 1000"
 bench-options: ## Measure with OPTIONS="--audit-log FILE" and without, in turns; CLIENTS=64
-bench-forgetting: ## Nodes that forget under load, limits that change; SCENES="idle load"
+bench-forgetting: ## Nodes that forget under load; SCENES="idle load"
 bench-tenants: ## What lists, waits and readers of one client cost the others; SCENES="lists shares readers"
 bench-fsync: ## Measure beside redis-benchmark, with an fsync for each write
 bench-profile: ## Where the CPU time of a cycle goes; OLD=binary compares

@@ -1,27 +1,22 @@
 """Nodes that forget under load: when do they vote again, and what do clients
-notice? Then limits that change by a rolling restart.
+notice?
 
   idle    nothing is held: a node is flushed
   load    CLIENTS (64) clients take and release locks of 5 s, while one node after
           the other is flushed, or killed and started empty. Beside it the same
           load without losses: the ratio of their p99s
   long    a node is flushed after a lock of 60 s was granted
-  limits  --max-ttl-ms 60000, 120000, 60000 on three servers, one restarted after
-          the other, under clients that try the next server once
 
---short loses two nodes instead of ten, leaves out `long`, and lets the clients
-of `limits` rest.
+--short loses two nodes instead of ten, and leaves out `long`.
 """
 from __future__ import annotations
 
-import threading
 import time
 
 from measure import Load, Results, setting
 from stack import NODES, Stack, ask
-from worker import Worker
 
-CLIENTS, SERVERS = int(setting("CLIENTS", 64)), 3
+CLIENTS = int(setting("CLIENTS", 64))
 
 
 def idle(stack: Stack, results: Results, _: bool) -> None:
@@ -60,32 +55,4 @@ def long(stack: Stack, results: Results, is_short: bool) -> None:
                   f"{took_s:.1f} s", 55 < took_s <= 66)
 
 
-def limits(stack: Stack, results: Results, is_short: bool) -> None:
-    ports = [stack.start_server(server, "--max-ttl-ms", "60000")
-             for server in range(SERVERS)]
-    has_ended = threading.Event()
-    pause_s = 0.2 if is_short else 0
-    workers = [Worker(number, ports, has_ended, 8000, pause_s)
-               for number in range(8)]
-    for worker in workers:
-        worker.start()
-    for greatest in ("120000",) if is_short else ("120000", "60000"):
-        for server in range(SERVERS):
-            time.sleep(1)
-            stack.servers[server].terminate()
-            stack.servers[server].wait()
-            stack.start_server(server, "--max-ttl-ms", greatest)
-    time.sleep(1)
-    has_ended.set()
-    for worker in workers:
-        worker.join()
-    failures = [one for worker in workers for one in worker.failures]
-    for failure in failures[:3]:
-        print(f"  {failure}")
-    results.check(
-        f"--max-ttl-ms changed under load: {sum(w.requests for w in workers)} "
-        f"requests, tried again {sum(w.retries for w in workers)}, failures: "
-        f"{len(failures)}", not failures)
-
-
-SCENES = {"idle": idle, "load": load, "long": long, "limits": limits}
+SCENES = {"idle": idle, "load": load, "long": long}
