@@ -13,12 +13,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from urllib.request import urlopen
 
 from again import obey_signals
 from world import WAIT_S, PassOn, Proxy, World, play, tests_of
 
 from balancers import stock_haproxy  # in ../lib
+from stack import metric
 from waiting import wait_until
 
 SOON_S = 2.0
@@ -53,15 +53,10 @@ def ctl(world: World, url: str, command: str, resource: str, *options: str,
         stderr=subprocess.PIPE, text=True, preexec_fn=before)
 
 
-def waiters(world: World) -> int:
+def waiters(world: World) -> float:
     """At all servers."""
-    count = 0
-    for port in world.server_ports.values():
-        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
-            for line in answer.read().decode().splitlines():
-                if line.startswith(("redlockd_waiters{", "redlockd_waiters ")):
-                    count += int(float(line.split()[-1]))
-    return count
+    return sum(metric(port, "redlockd_waiters{") + metric(port, "redlockd_waiters ")
+               for port in world.server_ports.values())
 
 
 def take(world: World, resource: str,

@@ -154,13 +154,13 @@ class World(Stack):
         """As a server tells it directly."""
         return self.ask("GET", f"/locks/{resource}")[1].get("held") is False
 
-    def run(self, resource: str, *beat: str, ttl: str = "1", wait: str = "20",
-            options: tuple[str, ...] = ()) -> subprocess.Popen:
+    def run(self, resource: str, *beat: str, ttl: str,
+            options: tuple[str, ...]) -> subprocess.Popen:
         """redlockctl run, in a process group of its own, like a job of a shell."""
         urls = [word for url in self.urls for word in ("--url", url)]
         with (self.folder / "ctl.log").open("ab") as log:
             return subprocess.Popen(
-                [self.redlockctl, "run", *urls, "-t", ttl, "-w", wait,
+                [self.redlockctl, "run", *urls, "-t", ttl, "-w", "20",
                  *options, resource, "--", self.beat, *beat],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 process_group=0)

@@ -130,7 +130,7 @@ class Place:
             "127.0.0.1", self.port, timeout=70,
             source_address=(f"127.0.0.{host}", 0))
 
-    def waiting(self) -> int:
+    def waiting(self) -> float:
         return waiters(self.world)
 
     def host_of(self, server: int) -> int:
