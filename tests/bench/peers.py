@@ -38,6 +38,7 @@ PROCESSES = numbers("PROCESSES", "")
 PEERS = (os.environ.get("PEERS") or (
     "rslock baseline" if PROCESSES else "rslock aioredlock baseline etcd")).split()
 BUILD, FROM = Path("build/bench/peers"), Path("tests/bench/peers")
+PYTHON = Path("build/bench/clients/python")  # that of bench-clients
 OURS = {"redlockd": []} if PROCESSES else {"redlockd": [], "batches": ["-b", 2]}
 NAMES = {"redlockd": "redlockd", "batches": "redlockd, batches",
          "rslock": "rslock", "aioredlock": "aioredlock", "baseline":
@@ -48,10 +49,10 @@ STYLES = {"redlockd": "-o", "batches": "-D", "rslock": "--^", "aioredlock": "--s
 PARTS = {"redlockd": CPUS, "batches": CPUS, "etcd": CPUS[:2]}
 LIBRARIES = {
     "rslock": f"libraries_rust {BUILD}/rslock release rslock-bench",
-    "aioredlock": f"libraries_python {BUILD} {FROM}/requirements.txt"}
+    "aioredlock": f"libraries_python {PYTHON} tests/bench/clients/python/requirements.txt"}
 COMMANDS = {
     "rslock": [BUILD / "rslock/release/rslock-bench"],
-    "aioredlock": [BUILD / "venv/bin/python3", FROM / "use_aioredlock.py"],
+    "aioredlock": [PYTHON / "venv/bin/python3", FROM / "use_aioredlock.py"],
     "baseline": [f"{TOOLS}/baseline"]}
 
 

@@ -3,6 +3,7 @@ as ../../load.c does. Each is called as
 
   PROGRAM CLIENTS SECONDS WHERE…
 """
+import os
 import resource
 import sys
 import time
@@ -11,6 +12,7 @@ from threading import Thread
 TTL_S = 30
 WARM_UP_S = 0.5
 
+PID = os.getpid()
 CLIENTS, SECONDS, WHERE = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]
 
 
@@ -33,7 +35,7 @@ class Tally:
     def names(self, number):
         """Of a client's locks, until the time is up; counts its cycles."""
         while (start := time.monotonic()) < self.end:
-            yield f"bench:{number}:{self.cycles[number]}"
+            yield f"bench:{PID:x}:{number}:{self.cycles[number]}"
             self.cycles[number] += 1
             now = time.monotonic()
             if self.begin <= now < self.end:
