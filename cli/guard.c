@@ -409,9 +409,7 @@ void guard_look(struct keeper *keeper)
     }
     if (waitpid(keeper->guard, NULL, WNOHANG) != keeper->guard)
         return;
-    keeper->end = (enum guard_end)shared->end;
-    keeper->code = shared->code;
-    if (keeper->end == GUARD_RUNS)
+    if (shared->end == GUARD_RUNS)
         kill_rest(keeper);
     keeper->has_ended = true;
     give_terminal(shared->command, getpgrp());

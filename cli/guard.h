@@ -46,7 +46,7 @@ struct guard_shared {
     char resource[NAMES_LEN_MAX + 1]; /* and its names */
     /* the guard writes */
     _Atomic pid_t command; /* and its process group; 0: none yet */
-    atomic_int end;        /* enum guard_end */
+    atomic_int end;        /* enum guard_end; GUARD_RUNS at its end: killed */
     atomic_int code;       /* exit status, or EXIT_SIGNALLED + signal */
 };
 
@@ -59,11 +59,9 @@ struct keeper {
     pid_t group;       /* of redlockctl */
     int life[2];       /* a byte: look; end of file: redlockctl died */
     pid_t guard;
-    bool was_late;      /* the guard did not act in time: we killed it */
-    bool has_ended;     /* the guard, and with it the command */
-    bool had_children;  /* before: not of the command, never killed */
-    enum guard_end end; /* GUARD_RUNS: the guard was killed */
-    int code;           /* GUARD_EXITED: of the command */
+    bool was_late;     /* the guard did not act in time: we killed it */
+    bool has_ended;    /* the guard, and with it the command */
+    bool had_children; /* before: not of the command, never killed */
 };
 
 /* When SIGTERM must be sent, for a lock that is ours until until_us. */
@@ -85,7 +83,7 @@ bool guard_start(struct keeper *keeper, const struct options *options,
 void guard_wake(const struct keeper *keeper);
 
 /*
- * Call it after a SIGCHLD. Sets has_ended, end and code if the guard has ended.
+ * Call it after a SIGCHLD. Sets has_ended if the guard has ended.
  * Kills a guard that does not act in time, and what a killed one has left.
  */
 void guard_look(struct keeper *keeper);

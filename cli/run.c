@@ -173,12 +173,13 @@ static void run_extend(struct run *run)
 
 static const char *reason_of(const struct run *run, bool was_held)
 {
-    if (run->keeper.end == GUARD_RUNS && run->keeper.was_late)
+    enum guard_end end = (enum guard_end)run->keeper.shared->end;
+    if (end == GUARD_RUNS && run->keeper.was_late)
         return "the process that guards the command stood still; both were "
                "killed";
-    if (run->keeper.end == GUARD_RUNS)
+    if (end == GUARD_RUNS)
         return "the process that guards the command was killed";
-    if (run->keeper.end == GUARD_EXITED)
+    if (end == GUARD_EXITED)
         return was_held ? NULL : "the lock was lost while the command ran";
     if (run->lost == ANSWER_LOST)
         return "the lock is lost; the command was ended";
@@ -241,7 +242,7 @@ static int release_and_report(struct run *run)
     bool was_held = verdict != ANSWER_LOST || run->replicas->is_repeated;
     const char *reason = reason_of(run, was_held);
     if (reason == NULL)
-        return run->keeper.code;
+        return run->keeper.shared->code;
     report_loss(run, reason, why);
     return EXIT_LOCK_LOST;
 }
