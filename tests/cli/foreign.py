@@ -363,6 +363,13 @@ def a_page_that_comes_again_ends_the_list(_: World) -> None:
     assert done.stdout.count("\n") == 1, done
 
 
+def nodes_without_a_quorum_are_told(_: World) -> None:
+    nodes = {"voting": 1, "quorum": 2, "total": 3, "nodes": []}
+    with others(Row(http(200, nodes), UNAVAILABLE, "")) as [other]:
+        done = ctl([f"http://127.0.0.1:{other.port}"], "nodes")
+    assert done.returncode == UNAVAILABLE and "1 of 3 nodes vote" in done.stdout, done
+
+
 def a_redis_is_named(world: World) -> None:
     for command, words in COMMANDS.items():
         if command == "watch":
