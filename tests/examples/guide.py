@@ -7,14 +7,12 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import threading
 
 from nodes import HOST
 from ports import free_ports
-from processes import end, spawn
-from program import now_ms
+from program import Lines, now_ms
 from stage import RENEWAL_MS, TTL_MS, Stage
 from waiting import wait_until
 
@@ -36,44 +34,6 @@ PROGRAMS = {
     "leader.py": (VENV, GUIDE / "leader.py"),
     "leader.mjs": ("node", BUILD / "leader.mjs"),
 }
-
-
-class Lines:
-    """A process, and the lines that it says."""
-
-    def __init__(self, command, **variables):
-        self.lines = []
-        self.process = spawn(
-            *command, text=True,
-            env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip())
-
-    def says(self, pattern, limit_s=15):
-        wait_until(lambda: any(re.search(pattern, line) for line in self.lines),
-                   f"it says {pattern}: {self.lines[-5:]}", limit_s)
-
-    def result(self, limit_s=20):
-        try:
-            status = self.process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"it goes on: {self.lines[-5:]}") from None
-        self.reader.join(5)
-        return status
-
-    def tell(self, number):
-        """A signal to it and all that it has started."""
-        os.killpg(self.process.pid, number)
-
-    def leave(self):
-        with contextlib.suppress(ProcessLookupError):
-            self.tell(signal.SIGKILL)
-        end(self.process)
 
 
 class Shop(Stage):

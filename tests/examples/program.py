@@ -1,4 +1,5 @@
 """An example as a process: what it says, and how it is paused and ended."""
+import contextlib
 import os
 import pathlib
 import re
@@ -16,19 +17,13 @@ def now_ms():
     return time.time_ns() // 10**6
 
 
-class Program:
-    """It works under a lock; each step is a line "working STAMP_MS FENCE",
-    with its slot behind if there is one."""
+class Lines:
+    """A process, and the lines that it says."""
 
-    def __init__(self, command, urls, lock, work_ms, variables):
-        """lock: resource, TTL and wait, for where the command has `...`"""
-        command = list(command) + [...] * (... not in command)
-        place = command.index(...)
-        command[place:place + 1] = lock
+    def __init__(self, command, **variables):
         self.lines = []
         self.process = spawn(
-            *command, work_ms, text=True,
-            env={**os.environ, "URLS": " ".join(urls), **variables},
+            *command, text=True, env={**os.environ, **variables},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
         self.reader = Job(self._read)
@@ -37,6 +32,43 @@ class Program:
     def _read(self):
         for line in self.process.stdout:
             self.lines.append(line.rstrip())
+
+    def tail(self):
+        return " / ".join(self.lines[-5:])
+
+    def says(self, pattern, limit_s=15):
+        wait_until(lambda: any(re.search(pattern, line) for line in self.lines),
+                   f"it says {pattern}: {self.tail()}", limit_s)
+
+    def result(self, limit_s=30):
+        """Its exit status, when it has ended and all was read."""
+        try:
+            self.process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it goes on: {self.tail()}") from None
+        self.reader.join(5)  # ends only if no child of it writes any more
+        return self.process.returncode
+
+    def tell(self, number):
+        """A signal to it and all that it has started."""
+        os.killpg(self.process.pid, number)
+
+    def leave(self):
+        with contextlib.suppress(ProcessLookupError):
+            self.tell(signal.SIGKILL)
+        end(self.process)
+
+
+class Program(Lines):
+    """It works under a lock; each step is a line "working STAMP_MS FENCE",
+    with its slot behind if there is one."""
+
+    def __init__(self, command, urls, lock, work_ms, variables):
+        """lock: resource, TTL and wait, for where the command has `...`"""
+        command = list(command) + [...] * (... not in command)
+        place = command.index(...)
+        command[place:place + 1] = lock
+        super().__init__([*command, work_ms], URLS=" ".join(urls), **variables)
 
     def _steps(self):
         found = [re.fullmatch(r"working (\d+) (\d+)( \d+)?", line)
@@ -61,14 +93,9 @@ class Program:
         assert self._steps(), f"it ended without work: {self.tail()}"
 
     def result(self, limit_s=30):
-        """Its exit status, when it has ended and all was read."""
-        try:
-            self.process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"it goes on: {self.tail()}") from None
-        self.reader.join(5)  # ends only if no child of it writes any more
+        status = super().result(limit_s)
         assert not self.reader.is_alive(), "it left a child that goes on"
-        return self.process.returncode
+        return status
 
     def tail(self):
         return " / ".join(line for line in self.lines[-400:]
