@@ -58,9 +58,6 @@ void handshake_command(struct handshake_command *command,
 {
     assert(step < HANDSHAKE_STEPS);
     command->count = 0;
-    if ((step == HANDSHAKE_LOAD_RIGHTS || step == HANDSHAKE_RIGHTS) &&
-        prefix == NULL)
-        return;
     for (const char *const *word = fixed[step]; *word != NULL; word++)
         handshake_add(command, *word);
     if (step == HANDSHAKE_AUTH && node->password[0] != '\0') {
@@ -297,23 +294,22 @@ static enum node_state take_server(struct handshake *handshake,
                                    struct span info)
 {
     struct span run_id = find_info(info, "run_id");
-    struct span version = find_info(info, "valkey_version");
-    bool is_valkey = version.len > 0;
+    struct span found = find_info(info, "valkey_version");
+    bool is_valkey = found.len > 0;
     if (!is_valkey)
-        version = find_info(info, "redis_version");
-    if (run_id.len != RUN_ID_LEN || !handshake_is_hex(run_id) ||
-        version.len == 0)
+        found = find_info(info, "redis_version");
+    if (run_id.len != RUN_ID_LEN || !handshake_is_hex(run_id) || found.len == 0)
         return refuse_garbage(handshake);
     span_print(handshake->run_id, sizeof handshake->run_id, run_id);
-    span_print(handshake->version, sizeof handshake->version, version);
-    char *end;
-    long major = strtol(handshake->version, &end, 10);
+    char version[32], *end;
+    span_print(version, sizeof version, found);
+    long major = strtol(version, &end, 10);
     long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
     /* Valkey's numbers begin where it left Redis */
     if (major < 7 || (major == 7 && is_valkey && minor < 2)) {
         snprintf(handshake->detail, sizeof handshake->detail,
                  "version %s is too old: Redis 7 or Valkey 7.2 is needed",
-                 handshake->version);
+                 version);
         return STATE_TOO_OLD;
     }
     if (span_is(find_info(info, "redis_mode"), "cluster"))
@@ -331,11 +327,10 @@ static enum node_state take_replication(struct handshake *handshake,
                                         struct span info)
 {
     char host[64], port[8];
-    span_print(handshake->role, sizeof handshake->role,
-               find_info(info, "role"));
-    if (strcmp(handshake->role, "master") == 0)
+    struct span role = find_info(info, "role");
+    if (span_is(role, "master"))
         return STATE_NONE;
-    if (handshake->role[0] == '\0')
+    if (role.len == 0)
         return refuse_garbage(handshake);
     span_print(host, sizeof host, find_info(info, "master_host"));
     span_print(port, sizeof port, find_info(info, "master_port"));
@@ -436,6 +431,9 @@ enum node_state handshake_take(struct handshake *handshake,
                                enum handshake_step step,
                                const struct script_field *fields, int count)
 {
+    bool is_array = fields[0].type == SCRIPT_FIELD_ARRAY;
+    fields += is_array;
+    count -= is_array;
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
         return take_error(handshake, step, fields[0].string);
     if (step == HANDSHAKE_NAME)

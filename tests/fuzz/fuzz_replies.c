@@ -168,7 +168,7 @@ static void hear(struct heard *heard, struct span calls, struct span bytes,
         keep(heard, &kept->look.mark);
         keep(heard, &kept->look.witnesses);
     }
-    assert(heard->end != PIPELINE_STEP);
+    assert(heard->end != PIPELINE_LOADED);
     peer_end(&peer);
 }
 

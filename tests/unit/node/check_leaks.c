@@ -152,8 +152,10 @@ static int take_port(void)
 
 static void use_a_line(void)
 {
-    const struct line_setup setup = {
-        .loop = loop, .config = &nowhere, .silence_us = FAKED_SILENCE_US};
+    const struct line_setup setup = {.loop = loop,
+                                     .config = &nowhere,
+                                     .silence_us = FAKED_SILENCE_US,
+                                     .prefix = ""};
     const struct line_events events = {.up = ignore_up, .down = count_failure};
     struct line line = {0};
     int before = failures;

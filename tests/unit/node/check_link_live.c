@@ -10,16 +10,8 @@
 #include "../turns.h"
 #include "live.h"
 
-static void begin(void)
-{
-    live_setup();
-    live.asks_for_rights = true;
-    live_reconnect();
-    turns_until_count(live.loop, &live.ups, 2);
-    live.ups = 1;
-}
-
-SUITE(link_live, .timeout_s = 60, .set_up = begin, .tear_down = live_teardown);
+SUITE(link_live, .timeout_s = 60, .set_up = live_setup,
+      .tear_down = live_teardown);
 
 TEST(errors_of_a_node_have_their_names)
 {

@@ -76,15 +76,16 @@ static void flush(void *arg)
 void live_reconnect(void)
 {
     live.trace[0] = '\0';
-    static const struct link_events events = {on_up, on_confirmed, on_down,
-                                              on_reply, NULL};
+    static const struct node_events events = {.up = on_up,
+                                              .confirmed = on_confirmed,
+                                              .down = on_down,
+                                              .reply = on_reply};
     const struct line_setup setup = {.loop = live.loop,
                                      .config = &live.config,
                                      .silence_us = SILENCE_US,
-                                     .prefix =
-                                         live.asks_for_rights ? "p:" : NULL};
+                                     .prefix = "p:"};
     link_free(live.link);
-    live.link = link_new(0, &setup, "p:", &events);
+    live.link = link_new(0, &setup, &events);
     ck_assert_ptr_nonnull(live.link);
 }
 
