@@ -131,32 +131,6 @@ TEST(a_node_at_its_maxclients_is_named)
     turns_until_count(live.loop, &live.ups, 2);
 }
 
-static const struct {
-    const char *damage, *mend;
-    enum node_state reason;
-    const char *detail;
-} unfit[] = {
-    {"CONFIG SET maxmemory 100mb maxmemory-policy volatile-ttl",
-     "CONFIG SET maxmemory-policy noeviction", STATE_EVICTS, "volatile-ttl"},
-    {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", STATE_READ_ONLY,
-     "is a replica of 127.0.0.1:1"},
-    {"ACL SETUSER default -info", "ACL SETUSER default +info",
-     STATE_NO_PERMISSION, "info"},
-};
-
-/* Nothing that is asked over the connection itself would show it. */
-TEST_EACH(a_node_that_becomes_unfit_is_left, unfit)
-{
-    int64_t begin_us = clock_now_us();
-    ck_assert_str_eq(real_text(&live.real, unfit[_i].damage), "OK");
-    turns_until_count(live.loop, &live.downs, 1);
-    ck_assert_int_lt(clock_now_us() - begin_us, CONFIRMED_US);
-    ck_assert_str_eq(state_name(live.reason), state_name(unfit[_i].reason));
-    ck_assert_msg(strstr(live.detail, unfit[_i].detail), "%s", live.detail);
-    ck_assert_str_eq(real_text(&live.real, unfit[_i].mend), "OK");
-    turns_until_count(live.loop, &live.ups, 2);
-}
-
 /* It gets no calls that ask for a vote: the engine sees to that. */
 TEST(a_node_that_evicts_is_left_and_comes_back)
 {
