@@ -27,18 +27,24 @@ static void handshake_add(struct handshake_command *command, const char *word)
     command->args[command->count++] = span_of(word);
 }
 
-/* The words that are the same for each node, up to a NULL. */
-static const char *const fixed[HANDSHAKE_STEPS][HANDSHAKE_ARGS_MAX + 1] = {
-    [HANDSHAKE_SERVER] = {"INFO", "server"},
-    [HANDSHAKE_REPLICATION] = {"INFO", "replication"},
-    [HANDSHAKE_MEMORY] = {"INFO", "memory"},
-    [HANDSHAKE_PERSISTENCE] = {"CONFIG", "GET"},
-    [HANDSHAKE_LOADER] = {"ACL", "GETUSER", LOADER},
-    [HANDSHAKE_NAME] = {"CLIENT", "SETNAME", "redlockd"},
-    [HANDSHAKE_TIME] = {"TIME"},
-    [HANDSHAKE_LOAD_RIGHTS] = {"SCRIPT", "LOAD"},
-    [HANDSHAKE_RIGHTS] = {"EVALSHA"},
-    [HANDSHAKE_LOAD] = {"SCRIPT", "LOAD"},
+/* The words that are the same for each node, and the rule that grants the
+ * command; NULL: who lacks it is told otherwise. */
+static const struct {
+    const char *words[HANDSHAKE_ARGS_MAX + 1]; /* up to a NULL */
+    const char *rule;
+} steps[HANDSHAKE_STEPS] = {
+    [HANDSHAKE_AUTH] = {{"AUTH"}, NULL},
+    [HANDSHAKE_SELECT] = {{"SELECT"}, "+select"},
+    [HANDSHAKE_SERVER] = {{"INFO", "server"}, "+info"},
+    [HANDSHAKE_REPLICATION] = {{"INFO", "replication"}, "+info"},
+    [HANDSHAKE_MEMORY] = {{"INFO", "memory"}, "+info"},
+    [HANDSHAKE_PERSISTENCE] = {{"CONFIG", "GET"}, NULL},
+    [HANDSHAKE_LOADER] = {{"ACL", "GETUSER", LOADER}, NULL},
+    [HANDSHAKE_NAME] = {{"CLIENT", "SETNAME", "redlockd"}, NULL},
+    [HANDSHAKE_TIME] = {{"TIME"}, "+time"},
+    [HANDSHAKE_LOAD_RIGHTS] = {{"SCRIPT", "LOAD"}, "+script|load"},
+    [HANDSHAKE_RIGHTS] = {{"EVALSHA"}, "+evalsha"},
+    [HANDSHAKE_LOAD] = {{"SCRIPT", "LOAD"}, "+script|load"},
 };
 
 /* The key is an argument: a node that refuses it must run the script. */
@@ -58,16 +64,17 @@ void handshake_command(struct handshake_command *command,
 {
     assert(step < HANDSHAKE_STEPS);
     command->count = 0;
-    for (const char *const *word = fixed[step]; *word != NULL; word++)
+    if ((step == HANDSHAKE_AUTH && node->password[0] == '\0') ||
+        (step == HANDSHAKE_SELECT && node->db == 0))
+        return;
+    for (const char *const *word = steps[step].words; *word != NULL; word++)
         handshake_add(command, *word);
-    if (step == HANDSHAKE_AUTH && node->password[0] != '\0') {
-        handshake_add(command, "AUTH");
+    if (step == HANDSHAKE_AUTH) {
         if (node->user[0] != '\0')
             handshake_add(command, node->user);
         handshake_add(command, node->password);
-    } else if (step == HANDSHAKE_SELECT && node->db != 0) {
+    } else if (step == HANDSHAKE_SELECT) {
         snprintf(command->digits, sizeof command->digits, "%d", node->db);
-        handshake_add(command, "SELECT");
         handshake_add(command, command->digits);
     } else if (step == HANDSHAKE_PERSISTENCE) {
         for (int i = 0; i < PERSISTENCE_COUNT; i++)
@@ -175,24 +182,12 @@ static bool begins(struct span words, const char *with)
 static bool note_missing(struct handshake *handshake, enum handshake_step step,
                          struct span words)
 {
-    static const struct {
-        const char *rule, *name;
-    } of[HANDSHAKE_STEPS] = {
-        [HANDSHAKE_SELECT] = {"+select", "SELECT"},
-        [HANDSHAKE_SERVER] = {"+info", "INFO"},
-        [HANDSHAKE_REPLICATION] = {"+info", "INFO"},
-        [HANDSHAKE_MEMORY] = {"+info", "INFO"},
-        [HANDSHAKE_TIME] = {"+time", "TIME"},
-        [HANDSHAKE_LOAD_RIGHTS] = {"+script|load", "SCRIPT"},
-        [HANDSHAKE_RIGHTS] = {"+evalsha", "EVALSHA"},
-        [HANDSHAKE_LOAD] = {"+script|load", "SCRIPT"},
-    };
-    if (of[step].rule == NULL)
+    if (steps[step].rule == NULL)
         return false;
     if (begins(words, "NOPERM "))
-        add_word(handshake->needs, span_of(of[step].rule));
+        add_word(handshake->needs, span_of(steps[step].rule));
     else if (begins(words, "ERR unknown "))
-        add_word(handshake->needs, span_of(of[step].name));
+        add_word(handshake->needs, span_of(steps[step].words[0]));
     else
         /* the script could not be loaded */
         return begins(words, "NOSCRIPT ") && handshake->needs[0] != '\0';
