@@ -34,7 +34,7 @@ struct span script_rights_sha(void)
     return (struct span){rights_sha, SCRIPT_SHA_LEN};
 }
 
-char script_letter(enum call_kind kind)
+char script_letter_of(const struct call *call)
 {
     static const char letters[CALL_KINDS] = {
         [CALL_LOOK] = 'k',    [CALL_ADMIT] = 'm',   [CALL_READMIT] = 'n',
@@ -43,17 +43,12 @@ char script_letter(enum call_kind kind)
         [CALL_INSPECT] = 'i', [CALL_TOKENS] = 't',  [CALL_LISTEN] = 'l',
         [CALL_SCAN] = 's',    [CALL_SLOTS] = 'f',
     };
-    assert(kind < CALL_KINDS);
-    return letters[kind];
-}
-
-char script_letter_of(const struct call *call)
-{
+    assert(call->kind < CALL_KINDS);
     if (call->kind == CALL_ACQUIRE && token_is_shared(call->token))
         return SCRIPT_SHARE;
     if (call->kind == CALL_RELEASE && call->tombstone_ms > 0)
         return SCRIPT_FORCE;
-    return script_letter(call->kind);
+    return letters[call->kind];
 }
 
 /* ---- replies ------------------------------------------------------------ */
