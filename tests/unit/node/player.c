@@ -606,8 +606,15 @@ static void do_join(char **words)
                      words[3] != NULL ? atoll(need(words, 3)) : TTL_MS);
 }
 
-/* lock a = value [how long it is left]; lock a = -: there is none. */
-static void do_lock(char **words)
+/* Behind "a = value" stands a time, and not the next name. */
+static bool has_left(char **words)
+{
+    return words[2] != NULL && words[3] != NULL && words[4] != NULL &&
+           (words[5] == NULL || strcmp(words[5], "=") != 0);
+}
+
+/* lock a = value [how long it is left]; -: there is none. */
+static void check_lock(char **words)
 {
     struct stage_lock it = play.stage->lock(resource_of(need(words, 1)));
     const char *value = need(words, 3);
@@ -615,12 +622,12 @@ static void do_lock(char **words)
         compare("pttl", textf("%lld", it.pttl_ms), "-2");
     else if (strcmp(value, "?") != 0)
         compare("value", tokens_name(it.value), value);
-    if (words[4] != NULL)
+    if (has_left(words))
         compare("pttl", textf("%lld", it.pttl_ms), words[4]);
 }
 
 /* readers a = ~A,~B [how long the lock is left] */
-static void do_readers(char **words)
+static void check_readers(char **words)
 {
     struct stage_lock it = play.stage->lock(resource_of(need(words, 1)));
     char *rest = copy_of(it.members);
@@ -630,8 +637,25 @@ static void do_readers(char **words)
             text = textf("%s%s%s", text, text[0] != '\0' ? "," : "",
                          tokens_name(member));
     compare("readers", text, need(words, 3));
-    if (words[4] != NULL)
+    if (has_left(words))
         compare("pttl", textf("%lld", it.pttl_ms), words[4]);
+}
+
+/* Of several in one line: "a = A b = B 5..9". */
+static void check_each(char **words, void (*check)(char **words))
+{
+    for (; words[1] != NULL; words += 3 + has_left(words))
+        check(words);
+}
+
+static void do_lock(char **words)
+{
+    check_each(words, check_lock);
+}
+
+static void do_readers(char **words)
+{
+    check_each(words, check_readers);
 }
 
 /* left a ~A = how long, in ms; below 0: it ended */
@@ -649,8 +673,8 @@ static void do_left(char **words)
         need(words, 4));
 }
 
-/* field name = value; field name value: writes it, "-" deletes it. #a is the
- * slot of a, and #a~ what readers recorded of it. */
+/* field name = value [name = value …]; field name value: writes it, "-" deletes
+ * it. #a is the slot of a, and #a~ what readers recorded of it. */
 static void do_field(char **words)
 {
     const char *name = need(words, 1);
@@ -663,10 +687,12 @@ static void do_field(char **words)
                                 name + 1)),
                   is_of_readers ? "s" : "");
     }
-    if (is_check)
-        compare(words[1], play.stage->field(name), need(words, 3));
-    else
+    if (!is_check)
         play.stage->write(name, need(words, 2));
+    else
+        compare(words[1], play.stage->field(name), need(words, 3));
+    if (is_check && words[4] != NULL)
+        do_field(words + 3);
 }
 
 static void do_let(char **words)
