@@ -3,17 +3,16 @@
  * a loop that lives on. LeakSanitizer would see only the former. Parts of a
  * loop, and links that never connect: check_starved.c.
  */
-#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../play.h"
+#include "../tcp.h"
 #include "faked.h"
 #include "heard.h"
 
@@ -77,20 +76,6 @@ static void count_failure(void *ctx, enum node_state reason, const char *detail)
     failures++;
 }
 
-/* Of 127.0.0.1: while it is open, nobody listens there. */
-static int take_port(void)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t len = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, len), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    snprintf(nowhere.host, sizeof nowhere.host, "127.0.0.1");
-    nowhere.port = ntohs(address.sin_port);
-    return fd;
-}
-
 static void use_a_line(void)
 {
     const struct line_setup setup = {.loop = loop,
@@ -109,7 +94,10 @@ static void use_a_line(void)
 
 TEST(an_attempt_to_connect_leaves_nothing)
 {
-    int fd = take_port();
+    struct sockaddr_in address;
+    int fd = tcp_bind(&address);
+    PRINT_TO(nowhere.host, "127.0.0.1");
+    nowhere.port = ntohs(address.sin_port);
     begin_loop();
     growth_expect_none(use_a_line);
     loop_free(loop);

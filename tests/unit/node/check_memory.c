@@ -2,12 +2,11 @@
  * Memory that was replaced by REPLICAOF, or was not, on two real Redis servers.
  * High-water marks, generations and witnesses: transcripts/high_waters.txt.
  */
-#include <arpa/inet.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 #include "live.h"
 
 #define STATE "p:redlockd:state"
@@ -33,13 +32,8 @@ static void look(enum call_look_word word)
 /* On a port of its own: REPLICAOF does not take a Unix path. */
 static int listen_on_tcp(struct real *real)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, len), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    close(fd);
+    struct sockaddr_in address;
+    close(tcp_bind(&address));
     int port = ntohs(address.sin_port);
     ck_assert_str_eq(
         real_text(real, "CONFIG SET port %d repl-diskless-sync-delay 0", port),
