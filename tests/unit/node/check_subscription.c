@@ -1,6 +1,6 @@
 /*
- * The life of a subscription, against a node that misbehaves; what any line does
- * is asked of links.
+ * The life of a subscription, against a node that misbehaves; what any line
+ * does is asked of links.
  */
 #include <stdio.h>
 #include <sys/socket.h>
