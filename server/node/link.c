@@ -160,8 +160,7 @@ static int64_t link_owed_us(void *ctx)
     return pipeline_oldest_us(&link->pipeline);
 }
 
-/* ---- coming up, and probes ------------------------------------------------
- */
+/* ---- coming up, and probes ---------------------------------------------- */
 
 /* Up to a quarter sooner, so that many servers do not probe in step. */
 static void probe_after(struct link *link, int64_t since_us, int64_t wait_us)

@@ -192,8 +192,7 @@ static const char *expand(const char *word)
     return word;
 }
 
-/* ---- comparing ------------------------------------------------------------
- */
+/* ---- comparing ---------------------------------------------------------- */
 
 static const char *between(const char *text, const char **high)
 {
@@ -240,8 +239,7 @@ static void compare(const char *what, const char *is, const char *expected)
                   expected);
 }
 
-/* ---- calls ----------------------------------------------------------------
- */
+/* ---- calls -------------------------------------------------------------- */
 
 enum member { SPAN, INT64, INT, BOOL };
 
@@ -567,8 +565,7 @@ static void gather_call(enum call_kind kind, char **words)
     play.expected[play.count++] = words + at + 1;
 }
 
-/* ---- other lines -----------------------------------------------------------
- */
+/* ---- other lines -------------------------------------------------------- */
 
 static const char *need(char **words, int place)
 {
@@ -609,12 +606,11 @@ static void do_join(char **words)
 /* Behind "a = value" stands a time, and not the next name. */
 static bool has_left(char **words)
 {
-    return words[2] != NULL && words[3] != NULL && words[4] != NULL &&
-           (words[5] == NULL || strcmp(words[5], "=") != 0);
+    return words[4] != NULL && (words[5] == NULL || strcmp(words[5], "=") != 0);
 }
 
 /* lock a = value [how long it is left]; -: there is none. */
-static void check_lock(char **words)
+static void do_lock(char **words)
 {
     struct stage_lock it = play.stage->lock(resource_of(need(words, 1)));
     const char *value = need(words, 3);
@@ -627,7 +623,7 @@ static void check_lock(char **words)
 }
 
 /* readers a = ~A,~B [how long the lock is left] */
-static void check_readers(char **words)
+static void do_readers(char **words)
 {
     struct stage_lock it = play.stage->lock(resource_of(need(words, 1)));
     char *rest = copy_of(it.members);
@@ -639,23 +635,6 @@ static void check_readers(char **words)
     compare("readers", text, need(words, 3));
     if (has_left(words))
         compare("pttl", textf("%lld", it.pttl_ms), words[4]);
-}
-
-/* Of several in one line: "a = A b = B 5..9". */
-static void check_each(char **words, void (*check)(char **words))
-{
-    for (; words[1] != NULL; words += 3 + has_left(words))
-        check(words);
-}
-
-static void do_lock(char **words)
-{
-    check_each(words, check_lock);
-}
-
-static void do_readers(char **words)
-{
-    check_each(words, check_readers);
 }
 
 /* left a ~A = how long, in ms; below 0: it ended */
@@ -673,8 +652,8 @@ static void do_left(char **words)
         need(words, 4));
 }
 
-/* field name = value [name = value …]; field name value: writes it, "-" deletes
- * it. #a is the slot of a, and #a~ what readers recorded of it. */
+/* field name = value; field name value: writes it, "-" deletes it. #a is the
+ * slot of a, and #a~ what readers recorded of it. */
 static void do_field(char **words)
 {
     const char *name = need(words, 1);
@@ -687,12 +666,10 @@ static void do_field(char **words)
                                 name + 1)),
                   is_of_readers ? "s" : "");
     }
-    if (!is_check)
-        play.stage->write(name, need(words, 2));
-    else
+    if (is_check)
         compare(words[1], play.stage->field(name), need(words, 3));
-    if (is_check && words[4] != NULL)
-        do_field(words + 3);
+    else
+        play.stage->write(name, need(words, 2));
 }
 
 static void do_let(char **words)
@@ -720,33 +697,9 @@ static void do_number(char **words)
     tokens_renumber(span_of(need(words, 1)), atoll(need(words, 2)));
 }
 
-static void do_flush(char **words)
-{
-    (void)words;
-    play.stage->flush();
-}
-
 static void do_memory(char **words)
 {
     play.stage->fill(strcmp(need(words, 1), "full") == 0);
-}
-
-static void do_evict(char **words)
-{
-    (void)words;
-    play.stage->evict();
-}
-
-static void do_follow(char **words)
-{
-    (void)words;
-    play.stage->follow();
-}
-
-static void do_lead(char **words)
-{
-    (void)words;
-    play.stage->lead();
 }
 
 /* The node's replication ID counts from now on. */
@@ -913,16 +866,15 @@ static const struct {
     {"set", do_set},         {"drop", do_drop},       {"join", do_join},
     {"lock", do_lock},       {"readers", do_readers}, {"left", do_left},
     {"field", do_field},     {"let", do_let},         {"is", do_is},
-    {"number", do_number},   {"flush", do_flush},     {"memory", do_memory},
-    {"evict", do_evict},     {"follow", do_follow},   {"lead", do_lead},
+    {"number", do_number},   {"memory", do_memory},
+
     {"learn", do_learn},     {"wait", do_wait},       {"hear", do_hear},
     {"heard", do_heard},     {"batches", do_batches}, {"redis", do_redis},
     {"restart", do_restart}, {"deny", do_deny},       {"allow", do_allow},
     {"keys", do_keys},       {"locks", do_locks},
 };
 
-/* ---- playing ---------------------------------------------------------------
- */
+/* ---- playing ------------------------------------------------------------ */
 
 static bool is_call(const char *word, enum call_kind *kind)
 {
@@ -932,6 +884,36 @@ static bool is_call(const char *word, enum call_kind *kind)
             return true;
     }
     return false;
+}
+
+/* Words that are functions of the stage. False: it is none of them. */
+static bool play_plain(const char *word)
+{
+    static const struct {
+        const char *word;
+        size_t at;
+    } plain[] = {{"flush", OF(stage, flush)},
+                 {"evict", OF(stage, evict)},
+                 {"follow", OF(stage, follow)},
+                 {"lead", OF(stage, lead)}};
+    void (*run)(void);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (strcmp(word, plain[i].word) == 0) {
+            memcpy(&run, (const char *)play.stage + plain[i].at, sizeof run);
+            run();
+            return true;
+        }
+    return false;
+}
+
+/* The next one of several in a line: "lock a = A b = B 5..9"; NULL: none. */
+static char **next_check(char **words)
+{
+    if (words[1] == NULL || words[2] == NULL || strcmp(words[2], "=") != 0 ||
+        words[3] == NULL)
+        return NULL;
+    words += 3 + has_left(words);
+    return words[1] != NULL && words[2] != NULL ? words : NULL;
 }
 
 static void play_words(char **words, bool is_gathered)
@@ -946,6 +928,8 @@ static void play_words(char **words, bool is_gathered)
             play_words(words + 2, is_gathered);
         return;
     }
+    if (play_plain(words[0]))
+        return;
     if (is_call(words[0], &kind)) {
         gather_call(kind, words);
         if (!is_gathered)
@@ -954,7 +938,8 @@ static void play_words(char **words, bool is_gathered)
     }
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(words[0], verbs[i].word) == 0) {
-            verbs[i].run(words);
+            for (; words != NULL; words = next_check(words))
+                verbs[i].run(words);
             return;
         }
     fail_line("what is %s?", words[0]);
