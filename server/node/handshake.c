@@ -169,12 +169,6 @@ void handshake_explain(const char *words, char *to, size_t size)
              has_rules ? "its user lacks " : "", rules);
 }
 
-static bool begins(struct span words, const char *with)
-{
-    size_t len = strlen(with);
-    return words.len >= len && memcmp(words.ptr, with, len) == 0;
-}
-
 /*
  * Whether the node refuses this command to our user, or does not know it. Then
  * the handshake goes on, so that all that is missing can be named at once.
@@ -184,13 +178,13 @@ static bool note_missing(struct handshake *handshake, enum handshake_step step,
 {
     if (steps[step].rule == NULL)
         return false;
-    if (begins(words, "NOPERM "))
+    if (span_begins(words, "NOPERM "))
         add_word(handshake->needs, span_of(steps[step].rule));
-    else if (begins(words, "ERR unknown "))
+    else if (span_begins(words, "ERR unknown "))
         add_word(handshake->needs, span_of(steps[step].words[0]));
     else
         /* the script could not be loaded */
-        return begins(words, "NOSCRIPT ") && handshake->needs[0] != '\0';
+        return span_begins(words, "NOSCRIPT ") && handshake->needs[0] != '\0';
     return true;
 }
 
@@ -225,12 +219,13 @@ static enum node_state refuse_auth(struct handshake *handshake,
 {
     struct ballot ballot = script_decode_error(words);
     const char *why = state_detail(ballot.state);
-    if (begins(words, "WRONGPASS "))
+    if (span_begins(words, "WRONGPASS "))
         why = "WRONGPASS: the node does not accept the user and the password "
               "of --nodes";
-    else if (begins(words, "ERR AUTH <password> called without any password"))
+    else if (span_begins(words,
+                         "ERR AUTH <password> called without any password"))
         why = "the node does not accept AUTH: its user default has no password";
-    else if (begins(words, "ERR unknown command "))
+    else if (span_begins(words, "ERR unknown command "))
         why = "it does not know AUTH (rename-command?)";
     else if (ballot.state == STATE_FAILED)
         why = "the node does not accept AUTH";

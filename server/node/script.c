@@ -400,10 +400,8 @@ struct ballot script_decode_error(struct span text)
         {"NOSCRIPT ", {VOTE_UNFIT, STATE_NO_SCRIPT}},
         {"ERR max number of clients ", {VOTE_UNFIT, STATE_TOO_MANY}},
     };
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        size_t len = strlen(errors[i].begin);
-        if (text.len >= len && memcmp(text.ptr, errors[i].begin, len) == 0)
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (span_begins(text, errors[i].begin))
             return errors[i].ballot;
-    }
     return ballot_unfit(STATE_FAILED);
 }
