@@ -131,20 +131,23 @@ static void print_node(const struct page *page, int node)
         say(page, "note: %s: %s\n", name, page->outlook->node[node].note);
 }
 
-/* The names that do not vote, each with its wait. */
-static void print_without(const struct page *page)
+/* The names that do not vote, each with its wait; or only those that were not
+ * reached, which have none. */
+static void print_without(const struct page *page, const char *title,
+                          bool are_missing)
 {
-    const char *before = "without a vote: ";
+    const char *before = title;
     for (int i = 0; i < page->outlook->nodes; i++) {
         const struct outlook_node *it = &page->outlook->node[i];
-        if (it->kind == OUTLOOK_VOTES)
+        bool is_missing = it->kind == OUTLOOK_DOWN || it->kind == OUTLOOK_UNFIT;
+        if (are_missing ? !is_missing : it->kind == OUTLOOK_VOTES)
             continue;
         say(page, "%s%s", before, name_of(page, i));
-        if (it->will_vote && !it->is_in_use)
+        if (it->will_vote && !it->is_in_use && !are_missing)
             say(page, " (within %d s)", seconds(it->wait_us));
         before = ", ";
     }
-    if (*before == ',')
+    if (before != title)
         say(page, "\n");
 }
 
@@ -180,20 +183,6 @@ static void print_epoch(const struct page *page)
             outlook->epoch, given);
     else
         say(page, "epoch: %d\n", outlook->epoch);
-}
-
-/* The nodes that were not reached. */
-static void print_missing(const struct page *page)
-{
-    const char *before = "missing: ";
-    for (int i = 0; i < page->outlook->nodes; i++)
-        if (page->outlook->node[i].kind == OUTLOOK_DOWN ||
-            page->outlook->node[i].kind == OUTLOOK_UNFIT) {
-            say(page, "%s%s", before, name_of(page, i));
-            before = ", ";
-        }
-    if (*before == ',')
-        say(page, "\n");
 }
 
 /* Why nothing is replaced, and what helps. */
@@ -271,10 +260,10 @@ enum plan_status plan_print(const struct outlook *outlook,
     }
     say(&page, "votes: %d of %d, and %d are needed\n", outlook->voting,
         outlook->nodes, outlook->quorum);
-    print_without(&page);
+    print_without(&page, "without a vote: ", false);
     print_epoch(&page);
     if (outlook->epoch_needed != 0 && !outlook->is_blocked)
-        print_missing(&page);
+        print_without(&page, "missing: ", true);
     if (outlook->held_us == 0)
         say(&page, "held: nothing\n");
     else

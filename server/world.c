@@ -123,9 +123,9 @@ static bool world_set_timer(void *ctx, uint32_t slot, int64_t at_us)
     struct world *world = ctx;
     if (slot >= world->timers_count && !make_room(world, slot))
         return false;
-    struct world_timer *it = world->timers[slot];
-    if (it == NULL)
-        it = world->timers[slot] = make_timer(world, slot);
+    if (world->timers[slot] == NULL)
+        world->timers[slot] = make_timer(world, slot);
+    const struct world_timer *it = world->timers[slot];
     if (it == NULL)
         return false;
     if (at_us != 0)
@@ -209,12 +209,10 @@ void world_reload(struct world *world)
 /* False: no memory. */
 static bool world_add_node(struct world *world, const struct config *config)
 {
-    const struct link_events calls = {
-        engine_on_node_up, engine_on_node_confirmed, engine_on_node_down,
-        engine_on_reply, world->engine};
-    const struct subscription_events releases = {
-        engine_on_listener_up, engine_on_listener_down, engine_on_subscribed,
-        engine_on_announced, world->engine};
+    const struct node_events events = {
+        world->engine,           engine_on_node_up,    engine_on_node_confirmed,
+        engine_on_node_down,     engine_on_reply,      engine_on_listener_up,
+        engine_on_listener_down, engine_on_subscribed, engine_on_announced};
     int node = world->nodes;
     struct line_setup setup = {
         .loop = world->loop,
@@ -223,14 +221,12 @@ static bool world_add_node(struct world *world, const struct config *config)
         .silence_us = at_least(config->node_timeout_ms * 2000, SILENCE_US),
         .prefix = config->key_prefix,
     };
-    world->links[node] = link_new(node, &setup, config->key_prefix, &calls);
+    world->links[node] = link_new(node, &setup, &events);
     if (world->links[node] == NULL)
         return false;
     world->nodes++;
     setup.silence_us = HEARTBEATS_US;
-    setup.prefix = NULL;
-    world->subscriptions[node] =
-        subscription_new(node, &setup, config->key_prefix, &releases);
+    world->subscriptions[node] = subscription_new(node, &setup, &events);
     return world->subscriptions[node] != NULL;
 }
 

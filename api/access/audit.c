@@ -34,8 +34,7 @@ struct audit {
 /* True: all lines are in the file. */
 static bool audit_flush(struct audit *audit)
 {
-    bool is_done = linefile_flush(audit->file);
-    int error = linefile_error(audit->file);
+    int error = linefile_flush(audit->file);
     /* a pipe that is full is no failure yet: its reader is slow */
     bool is_failing = error != 0 && (audit->is_failing || error != EAGAIN);
     if (is_failing && !audit->is_failing)
@@ -43,8 +42,8 @@ static bool audit_flush(struct audit *audit)
     if (!is_failing && audit->is_failing)
         log_write(LOG_INFO, "audit_written_again", NULL);
     audit->is_failing = is_failing;
-    if (is_done || audit->is_waiting)
-        return is_done;
+    if (error == 0 || audit->is_waiting)
+        return error == 0;
     audit->is_waiting = true;
     loop_timer_set(audit->retry, clock_now_us() + RETRY_US);
     return false;
@@ -335,7 +334,7 @@ void audit_free(struct audit *audit)
 {
     if (audit == NULL)
         return;
-    if (audit->file != NULL && !linefile_flush(audit->file))
+    if (audit->file != NULL && linefile_flush(audit->file) != 0)
         audit_lose(audit, linefile_pending(audit->file));
     loop_timer_free(audit->retry);
     linefile_free(audit->file);

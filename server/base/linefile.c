@@ -15,9 +15,8 @@
 struct linefile {
     int fd;
     bool is_regular; /* always takes all, or fails */
-    int error;
-    size_t line;    /* the beginning of the first line that is not whole yet */
-    size_t written; /* what is in front is in the file */
+    size_t line;     /* the beginning of the first line that is not whole yet */
+    size_t written;  /* what is in front is in the file */
     size_t len;
     size_t size;
     char *path;
@@ -116,10 +115,9 @@ static void note_written(struct linefile *file, size_t len)
         file->line = file->written = file->len = 0;
 }
 
-bool linefile_flush(struct linefile *file)
+int linefile_flush(struct linefile *file)
 {
     struct pollfd out = {.fd = file->fd, .events = POLLOUT};
-    file->error = 0;
     while (file->written < file->len) {
         ssize_t len = 0;
         /*
@@ -133,13 +131,11 @@ bool linefile_flush(struct linefile *file)
         /* broken is ready, too: write tells why */
         if (file->is_regular || poll(&out, 1, 0) == 1)
             len = write(file->fd, file->bytes + file->written, piece);
-        if (len <= 0) {
-            file->error = len < 0 ? errno : EAGAIN;
-            return false;
-        }
+        if (len <= 0)
+            return len < 0 ? errno : EAGAIN;
         note_written(file, (size_t)len);
     }
-    return true;
+    return 0;
 }
 
 bool linefile_add(struct linefile *file, struct span line)
@@ -165,9 +161,4 @@ int64_t linefile_pending(const struct linefile *file)
     for (; rest.len > 0; count++)
         (void)span_take(&rest, '\n');
     return count;
-}
-
-int linefile_error(const struct linefile *file)
-{
-    return file->error;
 }

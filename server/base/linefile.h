@@ -25,8 +25,9 @@ void linefile_free(struct linefile *file);
 /* Takes a line, which ends with a newline. False: it is lost. */
 bool linefile_add(struct linefile *file, struct span line);
 
-/* Writes what was taken, as far as that goes now. True: all of it. */
-bool linefile_flush(struct linefile *file);
+/* Writes what was taken, as far as that goes now. 0: all of it; else why not,
+ * an errno. */
+int linefile_flush(struct linefile *file);
 
 /*
  * Opens the path again: the file was moved away. Lines that are not written yet
@@ -37,8 +38,5 @@ bool linefile_reopen(struct linefile *file, const char **reason);
 
 /* Lines that are taken and not written. */
 int64_t linefile_pending(const struct linefile *file);
-
-/* Why the last linefile_flush did not write all, an errno; 0: it did. */
-int linefile_error(const struct linefile *file);
 
 #endif

@@ -40,15 +40,20 @@ static inline struct span span_of(const char *text)
     return (struct span){text, strlen(text)};
 }
 
-static inline bool span_is(struct span span, const char *text)
-{
-    return span.len == strlen(text) &&
-           (span.len == 0 || memcmp(span.ptr, text, span.len) == 0);
-}
-
 static inline bool span_is_same(struct span a, struct span b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+static inline bool span_is(struct span span, const char *text)
+{
+    return span_is_same(span, span_of(text));
+}
+
+static inline bool span_begins(struct span span, const char *with)
+{
+    size_t len = strlen(with);
+    return span.len >= len && memcmp(span.ptr, with, len) == 0;
 }
 
 /* Whether both are the same, whatever the case of their ASCII letters. */

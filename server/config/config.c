@@ -527,26 +527,18 @@ static const char *env_get(char **envp, const char *name)
 
 /* The file with the nodes, what redlockctl reads, or sets for commands, and
  * what the compose file reads. */
-static const char *const other_variables[] = {nodes_file,
-                                              "REDLOCKD_URL",
-                                              "REDLOCKD_RESOURCE",
-                                              "REDLOCKD_TOKEN",
-                                              "REDLOCKD_AUTH_TOKEN",
-                                              "REDLOCKD_AUTH_TOKEN_FILE",
-                                              "REDLOCKD_CACERT",
-                                              "REDLOCKD_CERT",
-                                              "REDLOCKD_KEY",
-                                              "REDLOCKD_FENCING_TOKEN",
-                                              "REDLOCKD_SLOT",
-                                              "REDLOCKD_PUBLISH",
-                                              "REDLOCKD_IMAGE"};
+static const char other_variables[] =
+    "NODES_FILE URL RESOURCE TOKEN AUTH_TOKEN AUTH_TOKEN_FILE CACERT CERT KEY "
+    "FENCING_TOKEN SLOT PUBLISH IMAGE";
 
+/* text begins with env_prefix. */
 static bool env_is_known(struct span text)
 {
     char name[NAME_SIZE];
-    for (size_t i = 0; i < sizeof other_variables / sizeof *other_variables;
-         i++)
-        if (span_is(text, other_variables[i]))
+    struct span bare = span_behind(text, sizeof env_prefix - 1);
+    struct span others = span_of(other_variables);
+    while (others.len > 0)
+        if (span_is_same(bare, span_take(&others, ' ')))
             return true;
     for (int i = 0; i < OPTIONS; i++) {
         env_name(&options[i], name);

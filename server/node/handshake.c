@@ -27,18 +27,24 @@ static void handshake_add(struct handshake_command *command, const char *word)
     command->args[command->count++] = span_of(word);
 }
 
-/* The words that are the same for each node, up to a NULL. */
-static const char *const fixed[HANDSHAKE_STEPS][HANDSHAKE_ARGS_MAX + 1] = {
-    [HANDSHAKE_SERVER] = {"INFO", "server"},
-    [HANDSHAKE_REPLICATION] = {"INFO", "replication"},
-    [HANDSHAKE_MEMORY] = {"INFO", "memory"},
-    [HANDSHAKE_PERSISTENCE] = {"CONFIG", "GET"},
-    [HANDSHAKE_LOADER] = {"ACL", "GETUSER", LOADER},
-    [HANDSHAKE_NAME] = {"CLIENT", "SETNAME", "redlockd"},
-    [HANDSHAKE_TIME] = {"TIME"},
-    [HANDSHAKE_LOAD_RIGHTS] = {"SCRIPT", "LOAD"},
-    [HANDSHAKE_RIGHTS] = {"EVALSHA"},
-    [HANDSHAKE_LOAD] = {"SCRIPT", "LOAD"},
+/* The words that are the same for each node, and the rule that grants the
+ * command; NULL: who lacks it is told otherwise. */
+static const struct {
+    const char *words[HANDSHAKE_ARGS_MAX + 1]; /* up to a NULL */
+    const char *rule;
+} steps[HANDSHAKE_STEPS] = {
+    [HANDSHAKE_AUTH] = {{"AUTH"}, NULL},
+    [HANDSHAKE_SELECT] = {{"SELECT"}, "+select"},
+    [HANDSHAKE_SERVER] = {{"INFO", "server"}, "+info"},
+    [HANDSHAKE_REPLICATION] = {{"INFO", "replication"}, "+info"},
+    [HANDSHAKE_MEMORY] = {{"INFO", "memory"}, "+info"},
+    [HANDSHAKE_PERSISTENCE] = {{"CONFIG", "GET"}, NULL},
+    [HANDSHAKE_LOADER] = {{"ACL", "GETUSER", LOADER}, NULL},
+    [HANDSHAKE_NAME] = {{"CLIENT", "SETNAME", "redlockd"}, NULL},
+    [HANDSHAKE_TIME] = {{"TIME"}, "+time"},
+    [HANDSHAKE_LOAD_RIGHTS] = {{"SCRIPT", "LOAD"}, "+script|load"},
+    [HANDSHAKE_RIGHTS] = {{"EVALSHA"}, "+evalsha"},
+    [HANDSHAKE_LOAD] = {{"SCRIPT", "LOAD"}, "+script|load"},
 };
 
 /* The key is an argument: a node that refuses it must run the script. */
@@ -58,19 +64,17 @@ void handshake_command(struct handshake_command *command,
 {
     assert(step < HANDSHAKE_STEPS);
     command->count = 0;
-    if ((step == HANDSHAKE_LOAD_RIGHTS || step == HANDSHAKE_RIGHTS) &&
-        prefix == NULL)
+    if ((step == HANDSHAKE_AUTH && node->password[0] == '\0') ||
+        (step == HANDSHAKE_SELECT && node->db == 0))
         return;
-    for (const char *const *word = fixed[step]; *word != NULL; word++)
+    for (const char *const *word = steps[step].words; *word != NULL; word++)
         handshake_add(command, *word);
-    if (step == HANDSHAKE_AUTH && node->password[0] != '\0') {
-        handshake_add(command, "AUTH");
+    if (step == HANDSHAKE_AUTH) {
         if (node->user[0] != '\0')
             handshake_add(command, node->user);
         handshake_add(command, node->password);
-    } else if (step == HANDSHAKE_SELECT && node->db != 0) {
+    } else if (step == HANDSHAKE_SELECT) {
         snprintf(command->digits, sizeof command->digits, "%d", node->db);
-        handshake_add(command, "SELECT");
         handshake_add(command, command->digits);
     } else if (step == HANDSHAKE_PERSISTENCE) {
         for (int i = 0; i < PERSISTENCE_COUNT; i++)
@@ -165,12 +169,6 @@ void handshake_explain(const char *words, char *to, size_t size)
              has_rules ? "its user lacks " : "", rules);
 }
 
-static bool begins(struct span words, const char *with)
-{
-    size_t len = strlen(with);
-    return words.len >= len && memcmp(words.ptr, with, len) == 0;
-}
-
 /*
  * Whether the node refuses this command to our user, or does not know it. Then
  * the handshake goes on, so that all that is missing can be named at once.
@@ -178,27 +176,15 @@ static bool begins(struct span words, const char *with)
 static bool note_missing(struct handshake *handshake, enum handshake_step step,
                          struct span words)
 {
-    static const struct {
-        const char *rule, *name;
-    } of[HANDSHAKE_STEPS] = {
-        [HANDSHAKE_SELECT] = {"+select", "SELECT"},
-        [HANDSHAKE_SERVER] = {"+info", "INFO"},
-        [HANDSHAKE_REPLICATION] = {"+info", "INFO"},
-        [HANDSHAKE_MEMORY] = {"+info", "INFO"},
-        [HANDSHAKE_TIME] = {"+time", "TIME"},
-        [HANDSHAKE_LOAD_RIGHTS] = {"+script|load", "SCRIPT"},
-        [HANDSHAKE_RIGHTS] = {"+evalsha", "EVALSHA"},
-        [HANDSHAKE_LOAD] = {"+script|load", "SCRIPT"},
-    };
-    if (of[step].rule == NULL)
+    if (steps[step].rule == NULL)
         return false;
-    if (begins(words, "NOPERM "))
-        add_word(handshake->needs, span_of(of[step].rule));
-    else if (begins(words, "ERR unknown "))
-        add_word(handshake->needs, span_of(of[step].name));
+    if (span_begins(words, "NOPERM "))
+        add_word(handshake->needs, span_of(steps[step].rule));
+    else if (span_begins(words, "ERR unknown "))
+        add_word(handshake->needs, span_of(steps[step].words[0]));
     else
         /* the script could not be loaded */
-        return begins(words, "NOSCRIPT ") && handshake->needs[0] != '\0';
+        return span_begins(words, "NOSCRIPT ") && handshake->needs[0] != '\0';
     return true;
 }
 
@@ -233,12 +219,13 @@ static enum node_state refuse_auth(struct handshake *handshake,
 {
     struct ballot ballot = script_decode_error(words);
     const char *why = state_detail(ballot.state);
-    if (begins(words, "WRONGPASS "))
+    if (span_begins(words, "WRONGPASS "))
         why = "WRONGPASS: the node does not accept the user and the password "
               "of --nodes";
-    else if (begins(words, "ERR AUTH <password> called without any password"))
+    else if (span_begins(words,
+                         "ERR AUTH <password> called without any password"))
         why = "the node does not accept AUTH: its user default has no password";
-    else if (begins(words, "ERR unknown command "))
+    else if (span_begins(words, "ERR unknown command "))
         why = "it does not know AUTH (rename-command?)";
     else if (ballot.state == STATE_FAILED)
         why = "the node does not accept AUTH";
@@ -297,23 +284,22 @@ static enum node_state take_server(struct handshake *handshake,
                                    struct span info)
 {
     struct span run_id = find_info(info, "run_id");
-    struct span version = find_info(info, "valkey_version");
-    bool is_valkey = version.len > 0;
+    struct span found = find_info(info, "valkey_version");
+    bool is_valkey = found.len > 0;
     if (!is_valkey)
-        version = find_info(info, "redis_version");
-    if (run_id.len != RUN_ID_LEN || !handshake_is_hex(run_id) ||
-        version.len == 0)
+        found = find_info(info, "redis_version");
+    if (run_id.len != RUN_ID_LEN || !handshake_is_hex(run_id) || found.len == 0)
         return refuse_garbage(handshake);
     span_print(handshake->run_id, sizeof handshake->run_id, run_id);
-    span_print(handshake->version, sizeof handshake->version, version);
-    char *end;
-    long major = strtol(handshake->version, &end, 10);
+    char version[32], *end;
+    span_print(version, sizeof version, found);
+    long major = strtol(version, &end, 10);
     long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
     /* Valkey's numbers begin where it left Redis */
     if (major < 7 || (major == 7 && is_valkey && minor < 2)) {
         snprintf(handshake->detail, sizeof handshake->detail,
                  "version %s is too old: Redis 7 or Valkey 7.2 is needed",
-                 handshake->version);
+                 version);
         return STATE_TOO_OLD;
     }
     if (span_is(find_info(info, "redis_mode"), "cluster"))
@@ -331,11 +317,10 @@ static enum node_state take_replication(struct handshake *handshake,
                                         struct span info)
 {
     char host[64], port[8];
-    span_print(handshake->role, sizeof handshake->role,
-               find_info(info, "role"));
-    if (strcmp(handshake->role, "master") == 0)
+    struct span role = find_info(info, "role");
+    if (span_is(role, "master"))
         return STATE_NONE;
-    if (handshake->role[0] == '\0')
+    if (role.len == 0)
         return refuse_garbage(handshake);
     span_print(host, sizeof host, find_info(info, "master_host"));
     span_print(port, sizeof port, find_info(info, "master_port"));
@@ -436,6 +421,9 @@ enum node_state handshake_take(struct handshake *handshake,
                                enum handshake_step step,
                                const struct script_field *fields, int count)
 {
+    bool is_array = fields[0].type == SCRIPT_FIELD_ARRAY;
+    fields += is_array;
+    count -= is_array;
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
         return take_error(handshake, step, fields[0].string);
     if (step == HANDSHAKE_NAME)

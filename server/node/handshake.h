@@ -51,8 +51,6 @@ struct handshake_command {
 /* The results so far. */
 struct handshake {
     char run_id[RUN_ID_LEN + 1];
-    char version[32];
-    char role[16];
     bool is_durable;                   /* forgets nothing when it restarts */
     char not_durable[NODE_DETAIL_MAX]; /* why not, in words; "": it is */
     /* What our user lacks, or the node does not know: words of rights.lua. */
@@ -64,14 +62,15 @@ struct handshake {
     char detail[NODE_DETAIL_MAX]; /* why the node is refused */
 };
 
-/* prefix: of the keys that rights are needed on; NULL: nobody asks for them. */
+/* prefix: of the keys that rights are needed on. */
 void handshake_command(struct handshake_command *command,
                        enum handshake_step step,
                        const struct address_node *node, const char *prefix);
 
 /*
- * Takes the reply to a step. STATE_NONE: go on; else the node is refused for
- * this reason, and detail says it in words, without a secret.
+ * Takes the reply to a step, an array before its elements. STATE_NONE: go on;
+ * else the node is refused for this reason, and detail says it in words,
+ * without a secret.
  */
 enum node_state handshake_take(struct handshake *handshake,
                                enum handshake_step step,

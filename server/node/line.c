@@ -32,7 +32,6 @@ static void line_leave(struct line *line, enum line_state state)
     if (line->state == LINE_LOOKUP)
         line->names->asker = NULL;
     line->state = state;
-    line->is_failing = false;
     loop_timer_stop(line->timer);
     /* The watch first: the loop must not hold a descriptor that is closed. */
     loop_watch_free(line->watch);
@@ -54,7 +53,7 @@ void line_fail(struct line *line, enum node_state reason, const char *detail)
     int64_t now_us = clock_now_us();
     if (line->state == LINE_CONNECTING || line->state == LINE_SECURING)
         line->names->turn++;
-    if (line->state == LINE_UP && now_us - line->state_us >= STABLE_US)
+    if (line->state >= LINE_UP && now_us - line->state_us >= STABLE_US)
         line->backoff_us = 0;
     line_leave(line, LINE_IDLE);
     random_fill(&random, sizeof random);
@@ -82,25 +81,28 @@ static void line_fail_with_wire(struct line *line)
 
 void line_fail_later(struct line *line)
 {
-    assert(line->state == LINE_UP);
-    line->is_failing = true;
+    assert(line->state >= LINE_UP);
+    line->state = LINE_FAILING;
     loop_timer_set(line->timer, clock_now_us());
 }
 
 /* ---- the handshake ------------------------------------------------------ */
 
-static int line_steps(const struct line *line)
-{
-    return line->setup.has_script ? HANDSHAKE_STEPS : HANDSHAKE_LOAD;
-}
-
 /* The next reply is to this step, or to the first one behind it that was sent.
  */
 static void line_skip_steps(struct line *line, int step)
 {
-    while (step < line_steps(line) && line->sent_us[step] == 0)
+    while (step < HANDSHAKE_STEPS && line->sent_us[step] == 0)
         step++;
     line->step = step;
+}
+
+static bool line_needs(const struct line *line, int step)
+{
+    enum line_purpose purpose = line->setup.purpose;
+    if (step == HANDSHAKE_LOAD_RIGHTS || step == HANDSHAKE_RIGHTS)
+        return purpose != LINE_LISTENS;
+    return step != HANDSHAKE_LOAD || purpose == LINE_CALLS;
 }
 
 /* All in one write, so in one round trip. False: the attempt failed. */
@@ -109,10 +111,10 @@ static bool line_send_steps(struct line *line)
     struct handshake_command command;
     line->handshake = (struct handshake){0};
     line->step = 0;
-    for (int step = 0; step < line_steps(line); step++) {
+    for (int step = 0; step < HANDSHAKE_STEPS; step++) {
         handshake_command(&command, (enum handshake_step)step,
                           line->setup.config, line->setup.prefix);
-        bool is_sent = command.count > 0;
+        bool is_sent = command.count > 0 && line_needs(line, step);
         line->sent_us[step] = is_sent ? clock_now_us() : 0;
         if (is_sent && !wire_append(line->wire, command.args, command.count)) {
             line_fail(line, STATE_UNREACHABLE, "no memory for the handshake");
@@ -145,20 +147,18 @@ static void line_come_up(struct line *line)
 /* False: the handshake has ended. */
 static bool line_take_step(struct line *line, const struct wire_reply *reply)
 {
-    bool is_array = reply->fields[0].type == SCRIPT_FIELD_ARRAY;
     line_skip_steps(line, line->step);
     enum handshake_step step = (enum handshake_step)line->step;
     line_skip_steps(line, line->step + 1);
     enum node_state refusal =
-        handshake_take(&line->handshake, step, reply->fields + is_array,
-                       reply->count - is_array);
+        handshake_take(&line->handshake, step, reply->fields, reply->count);
     if (refusal != STATE_NONE) {
         line_fail(line, refusal, line->handshake.detail);
         return false;
     }
     if (step == HANDSHAKE_TIME)
         line->time_received_us = line->heard_us;
-    if (line->step < line_steps(line))
+    if (line->step < HANDSHAKE_STEPS)
         return true;
     line_come_up(line);
     return false;
@@ -197,10 +197,10 @@ static void line_read(struct line *line)
         line->heard_us = clock_now_us();
     while (line->state == LINE_HANDSHAKE && line_take_reply(line))
         continue;
-    if (line->state == LINE_UP) /* some may have come with the handshake's */
+    if (line->state >= LINE_UP) /* some may have come with the handshake's */
         line->events.heard(line->events.ctx);
     /* No poll would show an end of TLS behind the last bytes. */
-    if ((line->state == LINE_HANDSHAKE || line_is_up(line)) &&
+    if ((line->state == LINE_HANDSHAKE || line->state == LINE_UP) &&
         wire_error(line->wire) != NULL)
         line_fail_with_wire(line);
 }
@@ -230,7 +230,7 @@ static void line_write_steps(struct line *line)
 
 void line_flush(struct line *line)
 {
-    if (!line_is_up(line))
+    if (line->state != LINE_UP)
         return;
     if ((wire_unsent(line->wire) > 0 && !wire_write(line->wire)) ||
         !loop_watch_set(line->watch, line_awaited(line)))
@@ -266,7 +266,7 @@ static bool line_begin_handshake(struct line *line)
 static void line_on_watch(void *arg, int events)
 {
     struct line *line = arg;
-    if (line->is_failing)
+    if (line->state == LINE_FAILING)
         return;
     if (line->state == LINE_CONNECTING || line->state == LINE_SECURING) {
         if (!line_begin_handshake(line))
@@ -349,7 +349,7 @@ static void line_take_address(struct line *line, struct line_address address,
     names->asker = NULL;
     if (address.len > 0)
         line_connect(line, &address, names->began_us);
-    else if (names->good.len > 0 && line->setup.has_script)
+    else if (names->good.len > 0 && line->setup.purpose == LINE_CALLS)
         line_connect(line, &names->good, 0);
     else
         line_fail(line, STATE_UNREACHABLE, error);
@@ -453,10 +453,10 @@ static void line_check_silence(struct line *line)
 static void line_on_timer(void *arg)
 {
     struct line *line = arg;
-    if (line->is_failing) {
+    if (line->state == LINE_FAILING) {
         /* Replies that came before the write failed still count. */
         line_read(line);
-        if (line->state != LINE_UP)
+        if (line->state != LINE_FAILING)
             return; /* reading found a better reason */
         if (wire_error(line->wire) != NULL)
             line_fail_with_wire(line);

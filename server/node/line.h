@@ -57,6 +57,45 @@ struct line_events {
     void *ctx;
 };
 
+struct engine;
+
+/*
+ * What the owner of a node's connections is told: as port.h has it of the
+ * engine, which is that owner. Called in the loop, but never from within a
+ * function that sends or flushes. What they are given is borrowed.
+ *
+ * down        each pending call already got its reply, with VOTE_DISCONNECTED
+ * confirmed   the probe, which is closed already, found the same node, still
+ *             fit; else the link goes down
+ * reply       sent_us and received_us bound the flight of the call
+ * listener_…, subscribed, announced  of the connection for announcements; up
+ *             comes before down
+ */
+struct node_events {
+    struct engine *engine; /* who is told */
+    void (*up)(struct engine *engine, int node, const struct node_facts *facts);
+    void (*confirmed)(struct engine *engine, int node,
+                      const struct node_facts *facts);
+    void (*down)(struct engine *engine, int node, enum node_state reason,
+                 const char *detail);
+    void (*reply)(struct engine *engine, int node, uint64_t tag,
+                  const struct call_reply *reply, int64_t sent_us,
+                  int64_t received_us);
+    void (*listener_up)(struct engine *engine, int node);
+    void (*listener_down)(struct engine *engine, int node);
+    void (*subscribed)(struct engine *engine, int node, struct span resource);
+    void (*announced)(struct engine *engine, int node, struct span resource,
+                      int64_t number);
+};
+
+enum line_purpose {
+    LINE_LISTENS, /* for announcements: does not ask for rights */
+    LINE_PROBES,  /* asks for the rights that calls need */
+    /* loads the script, too; and if no address is found it connects to the last
+     * good one: the name may lead somewhere else by now */
+    LINE_CALLS,
+};
+
 /* All that it points to is borrowed until line_fini. */
 struct line_setup {
     struct loop *loop;
@@ -64,13 +103,8 @@ struct line_setup {
     struct trust *trust; /* for a node that speaks TLS */
     int64_t silence_us;  /* fails if the node owes something for so long, and
                             says nothing meanwhile */
-    /*
-     * It is for calls: loads the script, and if no address is found it connects
-     * to the last good one. The name may lead somewhere else by now.
-     */
-    bool has_script;
-    const char *prefix; /* of the keys that rights are needed on; NULL: does not
-                           ask for rights */
+    const char *prefix;  /* of the keys, and of the channels of releases */
+    enum line_purpose purpose;
     struct line *beside; /* shares its lookups, by turns; NULL: nobody's */
 };
 
@@ -85,6 +119,7 @@ enum line_state {
     LINE_SECURING, /* by TLS; within the time for connecting */
     LINE_HANDSHAKE,
     LINE_UP,
+    LINE_FAILING, /* a write failed: goes down in the next turn */
 };
 
 struct line_address {
@@ -107,7 +142,7 @@ struct line_names {
 };
 
 /*
- * The timer means: dial (idle), take the failure of a write (is_failing), else
+ * The timer means: dial (idle), take the failure of a write (failing), else
  * check for silence.
  */
 struct line {
@@ -116,9 +151,8 @@ struct line {
     struct loop_timer *timer;
 
     enum line_state state;
-    int64_t state_us; /* when the state began */
-    bool is_failing;  /* a write failed; the line goes down in the next turn */
-    int64_t heard_us; /* when something was read last; 0: never */
+    int64_t state_us;   /* when the state began; failing: when it came up */
+    int64_t heard_us;   /* when something was read last; 0: never */
     int64_t backoff_us; /* the longest next wait; 0: LINE_BACKOFF_FIRST_US */
 
     struct line_names own_names;
@@ -151,7 +185,7 @@ void line_close(struct line *line);
 /* Whether commands may be given to line.wire. */
 static inline bool line_is_up(const struct line *line)
 {
-    return line->state == LINE_UP && !line->is_failing;
+    return line->state == LINE_UP;
 }
 
 /* Goes down, and begins again later. Not if it is closed. */

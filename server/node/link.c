@@ -16,7 +16,7 @@ enum {
 };
 
 struct link {
-    struct link_events events;
+    struct node_events events;
     int node;
 
     bool is_reloading;  /* SCRIPT LOAD was sent again */
@@ -81,7 +81,7 @@ void link_flush(struct link *link)
 static void doubt_rights(struct link *link)
 {
     int64_t now_us = clock_now_us();
-    if (link->probe.setup.prefix == NULL || link->probe.state != LINE_IDLE ||
+    if (link->probe.state != LINE_IDLE ||
         (link->doubted_us != 0 && now_us - link->doubted_us < PROBE_AGAIN_US))
         return;
     link->doubted_us = now_us;
@@ -103,8 +103,7 @@ static bool link_take_call(struct link *link,
         link->is_reloading = true;
         handshake_command(&load, HANDSHAKE_LOAD, link->line.setup.config,
                           link->line.setup.prefix);
-        if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.args,
-                           load.count))
+        if (!pipeline_load(&link->pipeline, load.args, load.count))
             line_fail_later(&link->line); /* after this reply is taken */
     }
     if (reply->script.state == STATE_NO_PERMISSION)
@@ -127,10 +126,10 @@ static bool link_take_reply(struct link *link)
     switch (pipeline_next(&link->pipeline, link->line.heard_us, &reply)) {
     case PIPELINE_CALL:
         return link_take_call(link, &reply);
-    case PIPELINE_STEP:
+    case PIPELINE_LOADED:
         link->is_reloading = false;
         state = handshake_take(&link->line.handshake, HANDSHAKE_LOAD,
-                               reply.fields, reply.count);
+                               reply.loaded->fields, reply.loaded->count);
         if (state == STATE_NONE)
             return true;
         detail = link->line.handshake.detail;
@@ -161,8 +160,7 @@ static int64_t link_owed_us(void *ctx)
     return pipeline_oldest_us(&link->pipeline);
 }
 
-/* ---- coming up, and probes ------------------------------------------------
- */
+/* ---- coming up, and probes ---------------------------------------------- */
 
 /* Up to a quarter sooner, so that many servers do not probe in step. */
 static void probe_after(struct link *link, int64_t since_us, int64_t wait_us)
@@ -239,16 +237,17 @@ static void on_probe_down(void *ctx, enum node_state reason, const char *detail)
 /* ---- begin and end ------------------------------------------------------ */
 
 struct link *link_new(int node, const struct line_setup *setup,
-                      const char *prefix, const struct link_events *events)
+                      const struct node_events *events)
 {
     struct link *link = calloc(1, sizeof *link);
     if (link == NULL)
         return NULL;
     link->node = node;
     link->events = *events;
-    pipeline_init(&link->pipeline, span_of(prefix));
+    pipeline_init(&link->pipeline, span_of(setup->prefix));
     struct line_setup for_calls = *setup, for_probes = *setup;
-    for_calls.has_script = true;
+    for_calls.purpose = LINE_CALLS;
+    for_probes.purpose = LINE_PROBES;
     for_probes.beside = &link->line;
     const struct line_events of_calls = {link_on_up, link_on_heard,
                                          link_on_down, link_owed_us, link};

@@ -13,45 +13,17 @@
 
 #include "line.h"
 
-struct engine;
 struct link;
 
 /*
- * Called in the loop, but never from within link_send or link_flush. They may
- * send on any link, and must free none.
- *
- * up         calls may be sent from now on
- *
- * confirmed  the probe found the same node, still fit, and is closed already.
- *            If it finds another node, or an unfit one, the link goes down
- *
- * down       the connection is lost, or an attempt failed. Each pending call
- *            already got its reply, with VOTE_DISCONNECTED. reason and detail,
- *            a sentence without secrets, say why
- *
- * reply      to the call sent with tag; sent_us and received_us bound its
- *            flight
- */
-struct link_events {
-    void (*up)(struct engine *engine, int node, const struct node_facts *facts);
-    void (*confirmed)(struct engine *engine, int node,
-                      const struct node_facts *facts);
-    void (*down)(struct engine *engine, int node, enum node_state reason,
-                 const char *detail);
-    void (*reply)(struct engine *engine, int node, uint64_t tag,
-                  const struct call_reply *reply, int64_t sent_us,
-                  int64_t received_us);
-    struct engine *engine; /* who is told */
-};
-
-/*
  * Connects in the next turn, and again whenever it goes down. Takes all of
- * setup but has_script and beside; a node that owes a reply and sends nothing
- * for its silence_us is reconnected. prefix and all that setup points to are
- * borrowed until link_free. NULL: no memory.
+ * setup but purpose and beside; a node that owes a reply and sends nothing for
+ * its silence_us is reconnected. All that setup points to is borrowed until
+ * link_free. Its events may send on any link, and must free none. NULL: no
+ * memory.
  */
 struct link *link_new(int node, const struct line_setup *setup,
-                      const char *prefix, const struct link_events *events);
+                      const struct node_events *events);
 
 /*
  * Queues the call; it leaves with the next link_flush. VOTE_PENDING: a reply

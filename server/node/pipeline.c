@@ -6,7 +6,7 @@
 
 enum { UNSENT_MAX = 8 * 1024 * 1024 }; /* bytes in the wire */
 
-enum { COMMAND_STEP = CALL_KINDS };
+enum { COMMAND_LOAD = CALL_KINDS };
 
 void pipeline_init(struct pipeline *pipeline, struct span prefix)
 {
@@ -93,13 +93,11 @@ enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
     return VOTE_STALLED;
 }
 
-bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
+bool pipeline_load(struct pipeline *pipeline, const struct span *args,
                    int count)
 {
-    struct pipeline_entry entry = {.sent_us = clock_now_us(),
-                                   .command = COMMAND_STEP + step,
-                                   .is_first = true};
-    assert(step >= 0);
+    struct pipeline_entry entry = {
+        .sent_us = clock_now_us(), .command = COMMAND_LOAD, .is_first = true};
     return pipeline_append(pipeline) && pipeline_push(pipeline, entry) &&
            wire_append(pipeline->wire, args, count);
 }
@@ -139,24 +137,11 @@ static enum pipeline_next pipeline_take_call(struct pipeline *pipeline,
     return PIPELINE_CALL;
 }
 
-static enum pipeline_next pipeline_take_step(struct pipeline *pipeline,
-                                             const struct wire_reply *from,
-                                             struct pipeline_reply *reply)
-{
-    struct pipeline_entry entry;
-    bool is_there = take_oldest(pipeline, &entry, reply);
-    bool is_array = from->fields[0].type == SCRIPT_FIELD_ARRAY;
-    assert(is_there && entry.command >= COMMAND_STEP);
-    reply->step = entry.command - COMMAND_STEP;
-    reply->fields = from->fields + is_array;
-    reply->count = from->count - is_array;
-    return PIPELINE_STEP;
-}
-
 enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
                                  struct pipeline_reply *reply)
 {
     const struct wire_reply *from;
+    struct pipeline_entry entry;
     if (pipeline->unread > 0)
         return pipeline_take_call(pipeline, reply);
     enum wire_next next = wire_next(pipeline->wire, &from);
@@ -166,8 +151,11 @@ enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
     if (pipeline->count <= (uint32_t)pipeline->batch.calls ||
         entry_at(pipeline, 0)->sent_us >= heard_us)
         return PIPELINE_UNASKED;
-    if (entry_at(pipeline, 0)->command >= COMMAND_STEP)
-        return pipeline_take_step(pipeline, from, reply);
+    if (entry_at(pipeline, 0)->command == COMMAND_LOAD) {
+        (void)take_oldest(pipeline, &entry, reply); /* counted above */
+        reply->loaded = from;
+        return PIPELINE_LOADED;
+    }
     uint32_t answered = 1; /* the oldest, up to the next that is_first */
     while (answered < pipeline->count &&
            !entry_at(pipeline, answered)->is_first)
@@ -184,7 +172,7 @@ bool pipeline_drop(struct pipeline *pipeline, struct pipeline_reply *reply)
     pipeline->unread = 0;
     pipeline->is_broken = false;
     while (take_oldest(pipeline, &entry, reply)) {
-        if (entry.command >= COMMAND_STEP)
+        if (entry.command == COMMAND_LOAD)
             continue;
         reply->script = (struct call_reply){.vote = VOTE_DISCONNECTED};
         return true;

@@ -21,7 +21,7 @@ enum { PIPELINE_PENDING_MAX = 16384 };
 struct pipeline_entry {
     uint64_t tag;
     int64_t sent_us; /* of the first; 0: of the others */
-    int command;     /* a call's kind, or CALL_KINDS plus the step */
+    int command;     /* a call's kind, or CALL_KINDS: loads the script */
     bool is_first;   /* of the entries that one reply answers */
 };
 
@@ -58,11 +58,9 @@ void pipeline_begin(struct pipeline *pipeline, struct wire *wire,
 enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
                         uint64_t tag);
 
-/*
- * Appends another command after the calls so far. step, 0 or more, comes back
- * with its reply. False: no memory.
- */
-bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
+/* Appends the command that loads the script after the calls so far. False: no
+ * memory. */
+bool pipeline_load(struct pipeline *pipeline, const struct span *args,
                    int count);
 
 /* Hands the calls so far to the wire. False: no memory. */
@@ -73,7 +71,7 @@ int64_t pipeline_oldest_us(const struct pipeline *pipeline);
 
 enum pipeline_next {
     PIPELINE_CALL,    /* the reply to a call: tag, sent_us, script */
-    PIPELINE_STEP,    /* the reply to a step: step, sent_us, fields, count */
+    PIPELINE_LOADED,  /* the reply to pipeline_load: sent_us, loaded */
     PIPELINE_NONE,    /* no complete reply is left */
     PIPELINE_UNASKED, /* a reply without a command */
     PIPELINE_GARBAGE, /* not a reply, or too long */
@@ -82,11 +80,9 @@ enum pipeline_next {
 /* Borrows from the wire until the next call. */
 struct pipeline_reply {
     uint64_t tag;
-    int step;
     int64_t sent_us; /* it was sent at this time or a moment later */
     struct call_reply script;
-    const struct script_field *fields;
-    int count;
+    const struct wire_reply *loaded;
 };
 
 /* The next reply of what the wire has read; heard_us: when it was read. */

@@ -34,7 +34,7 @@ struct span script_rights_sha(void)
     return (struct span){rights_sha, SCRIPT_SHA_LEN};
 }
 
-char script_letter(enum call_kind kind)
+char script_letter_of(const struct call *call)
 {
     static const char letters[CALL_KINDS] = {
         [CALL_LOOK] = 'k',    [CALL_ADMIT] = 'm',   [CALL_READMIT] = 'n',
@@ -43,17 +43,12 @@ char script_letter(enum call_kind kind)
         [CALL_INSPECT] = 'i', [CALL_TOKENS] = 't',  [CALL_LISTEN] = 'l',
         [CALL_SCAN] = 's',    [CALL_SLOTS] = 'f',
     };
-    assert(kind < CALL_KINDS);
-    return letters[kind];
-}
-
-char script_letter_of(const struct call *call)
-{
+    assert(call->kind < CALL_KINDS);
     if (call->kind == CALL_ACQUIRE && token_is_shared(call->token))
         return SCRIPT_SHARE;
     if (call->kind == CALL_RELEASE && call->tombstone_ms > 0)
         return SCRIPT_FORCE;
-    return script_letter(call->kind);
+    return letters[call->kind];
 }
 
 /* ---- replies ------------------------------------------------------------ */
@@ -405,10 +400,8 @@ struct ballot script_decode_error(struct span text)
         {"NOSCRIPT ", {VOTE_UNFIT, STATE_NO_SCRIPT}},
         {"ERR max number of clients ", {VOTE_UNFIT, STATE_TOO_MANY}},
     };
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
-        size_t len = strlen(errors[i].begin);
-        if (text.len >= len && memcmp(text.ptr, errors[i].begin, len) == 0)
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (span_begins(text, errors[i].begin))
             return errors[i].ballot;
-    }
     return ballot_unfit(STATE_FAILED);
 }

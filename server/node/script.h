@@ -53,8 +53,7 @@ struct span script_text(void);
 struct span script_rights_text(void);
 struct span script_rights_sha(void);
 
-/* The letter by which the text knows it, in lower case; and that of a call. */
-char script_letter(enum call_kind kind);
+/* The letter by which the text knows such a call, in lower case. */
 char script_letter_of(const struct call *call);
 
 /* Of acquires and repeats of shared locks. */

@@ -15,7 +15,7 @@ enum {
 };
 
 struct subscription {
-    struct subscription_events events;
+    struct node_events events;
     int node;
     bool is_up;
     bool is_refused; /* the last reply was an error */
@@ -88,7 +88,7 @@ static struct span take_slot(struct span text, char copy[RESOURCE_MAX],
 static bool subscription_take_reply(struct subscription *subscription,
                                     const struct wire_reply *reply)
 {
-    const struct subscription_events *events = &subscription->events;
+    const struct node_events *events = &subscription->events;
     const struct script_field *fields = reply->fields + 1;
     char copy[RESOURCE_MAX];
     subscription->is_refused = reply->fields[0].type == SCRIPT_FIELD_ERROR;
@@ -122,7 +122,7 @@ static void subscription_on_heard(void *ctx)
     struct line *line = &subscription->line;
     const struct wire_reply *reply;
     enum wire_next next = WIRE_REPLY;
-    while (next == WIRE_REPLY && line->state == LINE_UP) {
+    while (next == WIRE_REPLY && line->state >= LINE_UP) {
         next = wire_next(line->wire, &reply);
         if (next == WIRE_GARBAGE ||
             (next == WIRE_REPLY &&
@@ -146,7 +146,8 @@ static void subscription_on_up(void *ctx, const struct node_facts *facts)
     (void)facts;
     subscription->is_up = true;
     subscription_set(subscription, span_of(""), true);
-    subscription->events.up(subscription->events.engine, subscription->node);
+    subscription->events.listener_up(subscription->events.engine,
+                                     subscription->node);
 }
 
 /* A user that may not subscribe now may hardly do so in a moment. */
@@ -161,8 +162,8 @@ static void subscription_on_down(void *ctx, enum node_state reason,
     subscription->is_refused = false;
     subscription->is_up = false;
     if (was_up)
-        subscription->events.down(subscription->events.engine,
-                                  subscription->node);
+        subscription->events.listener_down(subscription->events.engine,
+                                           subscription->node);
 }
 
 void subscription_open(struct subscription *subscription)
@@ -180,15 +181,14 @@ void subscription_close(struct subscription *subscription)
 /* ---- begin and end ------------------------------------------------------ */
 
 struct subscription *subscription_new(int node, const struct line_setup *setup,
-                                      const char *prefix,
-                                      const struct subscription_events *events)
+                                      const struct node_events *events)
 {
     struct subscription *subscription = calloc(1, sizeof *subscription);
     if (subscription == NULL)
         return NULL;
     subscription->node = node;
     subscription->events = *events;
-    size_t len = span_copy(subscription->channel, span_of(prefix));
+    size_t len = span_copy(subscription->channel, span_of(setup->prefix));
     len += span_copy(subscription->channel + len, span_of(SCRIPT_RELEASED));
     subscription->head_len = len;
     const struct line_events listening = {

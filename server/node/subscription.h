@@ -11,38 +11,17 @@
 
 #include "line.h"
 
-struct engine;
 struct subscription;
 
 /*
- * Called in the loop, never from within the functions below. They may call any
- * of them but subscription_free. The resource is borrowed in the callback.
- *
- * up          connected; nothing is subscribed to yet
- * down        what was subscribed to is forgotten; only after up
- * subscribed  the node confirmed a subscription_set, in its order: from then on
- *             releases of this resource are announced; empty: heartbeats
- * announced   somebody says that the lock with this number was released, 0: it
- *             is not known; empty: a heartbeat
- */
-struct subscription_events {
-    void (*up)(struct engine *engine, int node);
-    void (*down)(struct engine *engine, int node);
-    void (*subscribed)(struct engine *engine, int node, struct span resource);
-    void (*announced)(struct engine *engine, int node, struct span resource,
-                      int64_t number);
-    struct engine *engine; /* who is told */
-};
-
-/*
- * Closed at first. Takes all of setup but has_script and beside; a node that
- * says nothing for its silence_us, which is longer than the interval of listen
- * calls, is reconnected. prefix and all that setup points to are borrowed until
- * subscription_free. NULL: no memory.
+ * Closed at first. Takes all of setup but purpose and beside; a node that says
+ * nothing for its silence_us, which is longer than the interval of listen
+ * calls, is reconnected. All that setup points to is borrowed until
+ * subscription_free. Its events may call any function but that. NULL: no
+ * memory.
  */
 struct subscription *subscription_new(int node, const struct line_setup *setup,
-                                      const char *prefix,
-                                      const struct subscription_events *events);
+                                      const struct node_events *events);
 
 /* Connects in the next turn, and again whenever it breaks. No-op if open. */
 void subscription_open(struct subscription *subscription);

@@ -33,11 +33,10 @@ struct calls {
 /* CALL_KINDS: this is none of the calls for locks. */
 static enum call_kind kind_of(char letter)
 {
-    int kind = CALL_ACQUIRE;
-    while (kind <= CALL_INSPECT &&
-           script_letter((enum call_kind)kind) != letter)
-        kind++;
-    return kind <= CALL_INSPECT ? (enum call_kind)kind : CALL_KINDS;
+    struct call call = {.kind = CALL_ACQUIRE};
+    while (call.kind <= CALL_INSPECT && script_letter_of(&call) != letter)
+        call.kind++;
+    return call.kind <= CALL_INSPECT ? call.kind : CALL_KINDS;
 }
 
 /* False: this is no call that anybody makes. */
@@ -74,14 +73,9 @@ static bool read_call(struct span line, char names[NAMES_LEN_MAX],
 
 /* ---- out ---------------------------------------------------------------- */
 
-static bool is_text(struct span a, struct span b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 static const struct span *take_text(const struct span *arg, struct span text)
 {
-    assert(is_text(*arg, text));
+    assert(span_is_same(*arg, text));
     return arg + 1;
 }
 
@@ -98,9 +92,9 @@ static const struct span *take_locks(const struct span *arg,
     for (int i = 0; i < count; i++, arg++) {
         struct span name = names_next(&names);
         size_t len = batch->prefix.len;
-        assert(arg->len == len + name.len);
-        assert(is_text((struct span){arg->ptr, len}, batch->prefix));
-        assert(is_text((struct span){arg->ptr + len, name.len}, name));
+        assert(arg->len >= len);
+        assert(span_is_same((struct span){arg->ptr, len}, batch->prefix));
+        assert(span_is_same(span_behind(*arg, len), name));
     }
     return arg;
 }
@@ -186,7 +180,7 @@ static void check_kinds(const struct calls *calls, struct span kinds)
         assert(at < kinds.len && (kinds.ptr[at] == ';') == meets);
         at += meets;
         row = is_in_row ? (meets ? 0 : row) | 1u << call->slots[0] : 0;
-        char letter = script_letter(call->kind);
+        char letter = script_letter_of(call);
         assert(at < kinds.len &&
                kinds.ptr[at] == (is_single ? letter : letter - 'a' + 'A'));
     }

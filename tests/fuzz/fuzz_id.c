@@ -11,11 +11,6 @@
 #include "../../server/lock/names.h"
 #include "input.h"
 
-static bool is_same(struct span a, struct span b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 /* By another reader of UTF-8. */
 static bool is_utf8(struct span text)
 {
@@ -33,7 +28,7 @@ static bool is_safe_in_path(struct span id)
     for (size_t i = 0; i < id.len; i++)
         if (memchr(allowed, id.ptr[i], sizeof allowed - 1) == NULL)
             return false;
-    return !is_same(id, span_of(".")) && !is_same(id, span_of(".."));
+    return !span_is_same(id, span_of(".")) && !span_is_same(id, span_of(".."));
 }
 
 static void check_limits(struct span resource)
@@ -57,7 +52,7 @@ static void check_names(struct span names)
         struct span name = names_next(&names), pool;
         bool is_slot = names_slot(name, &pool) >= 0;
         slots += is_slot;
-        assert(!is_slot || slots == 1 || is_same(pool, first));
+        assert(!is_slot || slots == 1 || span_is_same(pool, first));
         first = is_slot ? pool : first;
         check_limits(is_slot ? pool : name);
         assert(name.len <= RESOURCE_MAX);
@@ -79,7 +74,7 @@ static void check_resource(struct span text)
     struct span made = {id, id_encode(id, text)};
     assert(made.len <= ID_MAX && is_safe_in_path(made));
     bool is_id = id_decode(made, resource, &len);
-    assert(is_id && is_same((struct span){resource, len}, text));
+    assert(is_id && span_is_same((struct span){resource, len}, text));
 }
 
 static void check_id(struct span text)
@@ -91,14 +86,14 @@ static void check_id(struct span text)
     struct span found = {resource, len};
     assert(names_are_several(found) || id_is_name(found));
     check_names(found);
-    assert(is_same((struct span){id, id_encode(id, found)}, text));
+    assert(span_is_same((struct span){id, id_encode(id, found)}, text));
 }
 
 /* Whether the text stands in the list before this one. */
 static bool is_listed(const struct span *list, int count, struct span text)
 {
     for (int i = 0; i < count; i++)
-        if (is_same(list[i], text))
+        if (span_is_same(list[i], text))
             return true;
     return false;
 }
@@ -128,7 +123,7 @@ static void check_several(struct span text)
     assert(made.len <= ID_MAX && is_safe_in_path(made));
     size_t len;
     bool is_id = id_decode(made, back, &len);
-    assert(is_id && is_same((struct span){back, len}, joined));
+    assert(is_id && span_is_same((struct span){back, len}, joined));
 }
 
 void fuzz(struct input *input)

@@ -21,11 +21,6 @@
 
 enum { TTL_MAX_MS = 60000 };
 
-static bool is_same(struct span a, struct span b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 /* ---- accepted ----------------------------------------------------------- */
 
 /* What an id could stand for. */
@@ -36,7 +31,7 @@ static void check_names(struct span names)
     assert(names.len >= 1 && names.len <= NAMES_LEN_MAX);
     struct span made = {id, id_encode(id, names)};
     bool is_id = id_decode(made, back, &len);
-    assert(is_id && is_same((struct span){back, len}, names));
+    assert(is_id && span_is_same((struct span){back, len}, names));
 }
 
 static void check_limits(const struct body *body, enum lock_call call)
@@ -90,9 +85,9 @@ static void write_again(const struct body *body, enum lock_call call)
         body_read(&again, (struct span){text, len}, call, TTL_MAX_MS, &errors);
     assert(is_good && again.ttl_ms == body->ttl_ms &&
            again.wait_ms == body->wait_ms);
-    assert(is_same(again.resource, body->resource) &&
-           is_same(again.owner, body->owner) &&
-           is_same(again.token, body->token));
+    assert(span_is_same(again.resource, body->resource) &&
+           span_is_same(again.owner, body->owner) &&
+           span_is_same(again.token, body->token));
     body_fini(&again);
     free(text);
 }

@@ -24,16 +24,23 @@ struct heard {
     enum call_kind kinds[CALLS_MAX];
     struct call_reply replies[CALLS_MAX];
     size_t text_len;
-    char text[CALLS_MAX * BATCH_CALL_TEXT_MAX + BATCH_TEXT_MAX];
+    char text[CALLS_MAX * (BATCH_CALL_TEXT_MAX + 4 * CALL_STATE_MAX) +
+              BATCH_TEXT_MAX];
 };
 
 /* ---- asking ------------------------------------------------------------- */
+
+static char letter_of(enum call_kind kind)
+{
+    const struct call call = {.kind = kind};
+    return script_letter_of(&call);
+}
 
 /* CALL_KINDS: it is no kind's. */
 static enum call_kind kind_of(char letter)
 {
     int kind = 0;
-    while (kind < CALL_KINDS && script_letter((enum call_kind)kind) != letter)
+    while (kind < CALL_KINDS && letter_of((enum call_kind)kind) != letter)
         kind++;
     return (enum call_kind)kind;
 }
@@ -166,28 +173,29 @@ static void hear(struct heard *heard, struct span calls, struct span bytes,
         keep(heard, &kept->value);
         keep(heard, &kept->look.admit);
         keep(heard, &kept->look.mark);
+        keep(heard, &kept->look.taken);
+        keep(heard, &kept->look.passed);
         keep(heard, &kept->look.witnesses);
+        keep(heard, &kept->look.trace);
     }
-    assert(heard->end != PIPELINE_STEP);
+    assert(heard->end != PIPELINE_LOADED);
     peer_end(&peer);
 }
 
 /* ---- the same again ------------------------------------------------------ */
-
-static void check_bytes(struct span a, struct span b)
-{
-    assert(a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0));
-}
 
 static void check_same_look(const struct call_look *a,
                             const struct call_look *b)
 {
     assert(a->word == b->word && a->max_ttl_ms == b->max_ttl_ms &&
            a->is_durable == b->is_durable && a->generation == b->generation &&
-           a->rest_us == b->rest_us && a->number == b->number);
-    check_bytes(a->admit, b->admit);
-    check_bytes(a->mark, b->mark);
-    check_bytes(a->witnesses, b->witnesses);
+           a->rest_us == b->rest_us && a->number == b->number &&
+           a->is_full == b->is_full);
+    assert(span_is_same(a->admit, b->admit) && span_is_same(a->mark, b->mark) &&
+           span_is_same(a->taken, b->taken) &&
+           span_is_same(a->passed, b->passed) &&
+           span_is_same(a->witnesses, b->witnesses) &&
+           span_is_same(a->trace, b->trace));
 }
 
 static void check_same_reply(const struct call_reply *a,
@@ -196,7 +204,7 @@ static void check_same_reply(const struct call_reply *a,
     assert(a->vote == b->vote && a->node_now_us == b->node_now_us &&
            a->generation == b->generation && a->pttl_ms == b->pttl_ms &&
            a->highest == b->highest && a->listeners == b->listeners);
-    check_bytes(a->value, b->value);
+    assert(span_is_same(a->value, b->value));
     check_same_look(&a->look, &b->look);
 }
 
@@ -226,7 +234,7 @@ static void say_look(FILE *out, const struct call_look *look)
     static const char *const words[LOOK_WORDS] = {
         "ADMITTED", "SUPERSEDED", "FOREIGN", "MISNAMED", "EMPTY",
         "BARE",     "FRESH",      "CREATED", "MARKED"};
-    (void)fputs("*11\r\n", out);
+    (void)fputs("*13\r\n", out);
     say_string(out, span_of(words[look->word]));
     say_string(out, look->admit);
     say_string(out, look->mark);
@@ -237,7 +245,9 @@ static void say_look(FILE *out, const struct call_look *look)
     say_number(out, look->generation);
     say_number(out, look->rest_us);
     say_number(out, look->number);
+    say_number(out, look->is_full);
     say_string(out, look->witnesses);
+    say_string(out, look->trace);
 }
 
 /* The letter of this answer: '.' if there is a detail, '\0' if this one stands
@@ -322,7 +332,7 @@ static void say_again(const struct heard *heard, struct heard *again)
     int rc = fclose(out);
     assert(rc == 0);
     for (int i = 0; i < heard->count; i++)
-        calls[i] = script_letter(heard->kinds[i]);
+        calls[i] = letter_of(heard->kinds[i]);
     if (is_said) {
         hear(again, (struct span){calls, (size_t)heard->count},
              (struct span){bytes, len}, len);

@@ -55,7 +55,7 @@ void peer_end(struct peer *peer)
     (void)close(peer->fd);
 }
 
-static void send_piece(struct peer *peer)
+void peer_send_piece(struct peer *peer)
 {
     bool has_read;
     size_t len = peer->piece < peer->left.len ? peer->piece : peer->left.len;
@@ -74,6 +74,6 @@ enum pipeline_next peer_next(struct peer *peer, struct pipeline_reply *reply)
             pipeline_next(&peer->pipeline, INT64_MAX, reply);
         if (next != PIPELINE_NONE || peer->left.len == 0)
             return next;
-        send_piece(peer);
+        peer_send_piece(peer);
     }
 }

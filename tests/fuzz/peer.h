@@ -15,7 +15,7 @@ struct peer {
     size_t piece;     /* … so much at once */
 };
 
-/* A new connection. Steps and calls may be added to its pipeline then. */
+/* A new connection. Calls may be added to its pipeline then. */
 void peer_begin(struct peer *peer, struct span bytes, size_t piece);
 void peer_end(struct peer *peer);
 
@@ -24,5 +24,8 @@ void peer_end(struct peer *peer);
  * complete reply any more.
  */
 enum pipeline_next peer_next(struct peer *peer, struct pipeline_reply *reply);
+
+/* Only if some are left: the wire reads the next ones. */
+void peer_send_piece(struct peer *peer);
 
 #endif

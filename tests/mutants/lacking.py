@@ -43,9 +43,8 @@ LACKING = [
            tests="probe"),
     Defect("probe that asks for no rights", "unit",
            "a_node_that_becomes_unfit_is_left", [Edit(
-               LINK, "    for_probes.beside = &link->line;\n",
-               "    for_probes.beside = &link->line;\n"
-               "    for_probes.prefix = NULL;\n")], tests="probe"),
+               LINK, "for_probes.purpose = LINE_PROBES;",
+               "for_probes.purpose = LINE_LISTENS;")], tests="probe"),
     Defect("keys that may be read only", "unit",
            "rights_that_are_taken_away_take_the_link_down", [Edit(
                "server/node/scripts/rights.lua",

@@ -114,7 +114,7 @@ static void double_message(struct world *world, const struct message *message)
 {
     struct message *copy = take_message(world);
     *copy = *message;
-    simcall_repeat(&copy->call, &message->call);
+    simcall_copy(&copy->call, &message->call.call);
     copy->is_pending = copy->is_doubled = false;
     copy->is_travelling = true;
     copy->connection = 0;

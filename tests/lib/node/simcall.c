@@ -35,22 +35,6 @@ void simcall_copy(struct simcall *copy, const struct call *call)
     keep(&copy->call.key_hash, copy->key_hash, sizeof copy->key_hash);
 }
 
-void simcall_repeat(struct simcall *copy, const struct simcall *from)
-{
-    *copy = *from;
-    copy->call.resource.ptr = copy->resource_names;
-    copy->call.token.ptr = copy->token;
-    copy->call.admit.ptr = copy->admit;
-    copy->call.nonce.ptr = copy->nonce;
-    copy->call.found.ptr = copy->found;
-    copy->call.mark.ptr = copy->mark;
-    copy->call.dead.ptr = copy->dead;
-    copy->call.latest.ptr = copy->latest;
-    copy->call.witnesses.ptr = copy->witnesses;
-    copy->call.trace.ptr = copy->trace;
-    copy->call.key_hash.ptr = copy->key_hash;
-}
-
 void simreply_keep(struct simreply *answer)
 {
     struct call_reply *reply = &answer->reply;

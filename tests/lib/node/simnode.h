@@ -193,9 +193,6 @@ const char *simcall_name(enum call_kind kind);
 /* Copies what the spans of call borrow. */
 void simcall_copy(struct simcall *copy, const struct call *call);
 
-/* A copy of a copy. */
-void simcall_repeat(struct simcall *copy, const struct simcall *from);
-
 /* Copies what the spans of the reply borrow to its own storage. */
 void simreply_keep(struct simreply *answer);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../lib/folder/folder.h"
 #include "../../lib/suite/suite.h"
 #include "words.h"
 
@@ -19,13 +20,13 @@ static bool load(const char *env, const char *args)
     return words_load(&config, env, args, error);
 }
 
-/* The load fails, and its one line has each of two texts. */
-static void refuse(const char *env, const char *args, const char *text,
+/* The load fails, and its one line has each of two words. */
+static void refuse(const char *env, const char *args, const char *word,
                    const char *other)
 {
     ck_assert_msg(!load(env, args), "accepted: %s | %s", env, args);
-    ck_assert_msg(strstr(error, text) && strstr(error, other),
-                  "\"%s\" lacks \"%s\" or \"%s\"", error, text, other);
+    ck_assert_has(error, word);
+    ck_assert_has(error, other);
     ck_assert_ptr_null(strchr(error, '\n'));
 }
 
@@ -53,13 +54,6 @@ static bool set(const char *flag, const char *value)
 static void take(const char *flag, const char *value)
 {
     ck_assert_msg(set(flag, value), "%s", error);
-}
-
-static void refuse_value(const char *flag, const char *value, const char *said)
-{
-    const char *whole = textf("--%s: %s", flag, said);
-    ck_assert_msg(!set(flag, value), "accepted: %s", value);
-    ck_assert_str_eq(error, whole);
 }
 
 /* All that config_print writes, or config_print_help. */
@@ -91,31 +85,6 @@ SUITE(config);
 
 /* ---- where values come from ---------------------------------------------- */
 
-TEST(defaults_are_those_of_the_manual)
-{
-    expect("", "--nodes a,b,c");
-    ck_assert_int_eq(config.action, CONFIG_SERVE);
-    ck_assert_str_eq(config.listen_host, "127.0.0.1");
-    ck_assert_int_eq(config.listen_port, 8080);
-    ck_assert(!config.reuse_port);
-    ck_assert_int_eq(config.nodes_count, 3);
-    ck_assert_int_eq(config.node_timeout_ms, 250);
-    ck_assert_int_eq(config.default_ttl_ms, 30000);
-    ck_assert_int_eq(config.max_ttl_ms, 60000);
-    ck_assert_int_eq(config.max_hold_ms, 0);
-    ck_assert_double_eq(config.drift_factor, 0.01);
-    ck_assert_int_eq(config.retry_count, 3);
-    ck_assert_int_eq(config.retry_delay_ms, 200);
-    ck_assert_str_eq(config.key_prefix, "");
-    ck_assert_int_eq(config.first_start, FIRST_START_AUTO);
-    ck_assert_int_eq(config.config_epoch, 1);
-    ck_assert_int_eq(config.take_over, 0);
-    ck_assert(config.restart_guard);
-    ck_assert_int_eq(config.drain_ms, 12000);
-    ck_assert_int_eq(config.log_level, LOG_INFO);
-    ck_assert_int_eq(config.log_format, LOG_LOGFMT);
-}
-
 static const struct {
     const char *env, *args, *flag, *value;
 } places[] = {
@@ -140,6 +109,12 @@ static const struct {
     {"", "--nodes a --audit-log - --audit-required", "audit-required", "on"},
     {"", "--nodes a --audit-required off --audit-reads off", "audit-reads",
      "off"},
+    {"", "--nodes a", "drain-ms", "12000"},
+    {"", "--nodes a --max-ttl-ms 5000", "default-ttl-ms", "5000"},
+    {"", "--nodes a --max-ttl-ms 7200000", "max-hold-ms", "0"},
+    /* they may be equal */
+    {"", "--nodes a --max-ttl-ms 7000 --default-ttl-ms 7000 --max-hold-ms 7000",
+     "max-hold-ms", "7000"},
 };
 
 TEST_EACH(flag_beats_environment_beats_default, places)
@@ -149,12 +124,12 @@ TEST_EACH(flag_beats_environment_beats_default, places)
 }
 
 static const struct {
-    const char *args, *text, *other;
+    const char *args, *word, *other;
 } bad_flags[] = {
     {"--nodes a --retry-count", "--retry-count", "needs a value"},
     {"--retry-count --nodes a", "--retry-count", "needs a value"},
-    {"--nodes a --auth-file a\x01", "--auth-file", "control characters"},
-    {"--nodes a --allowed-hosts a,b:80/", "--allowed-hosts", "without ports"},
+    {"--nodes a --auth-file a\x01", "--auth-file", "control"},
+    {"--nodes a --allowed-hosts a,b:80/", "--allowed-hosts", "ports"},
     {"--nodes a --trusted-proxies 10.0.0.0/33", "--trusted-proxies",
      "10.0.0.0/8"},
     {"--nodes a --listen 0.0.0.0:80", "--listen", "--allow-anonymous yes"},
@@ -162,41 +137,59 @@ static const struct {
     {"--nodes a --check-config --listen h:80", "--listen", "--tls-client-ca"},
     {"--nodes a --key-prefix a:redlockd:b:", "a:redlockd:b:", "own keys"},
     {"--nodes a --listen h:0", "--listen", "1 to 65535"},
+    {"--nodes a --listen h", "--listen", "port"},
     {"--nodes a --nope 3", "--nope", "no such option"},
-    {"--nodes a --node-timeout 3", "--node-timeout:", "see --node-timeout-ms"},
-    {"--nodez=a", "--nodez:", "see --nodes"},
-    {"--nodes a --noxx", "--noxx:", "see --help"}, /* by chance */
+    {"--nodes a --node-timeout 3", "--node-timeout:", "--node-timeout-ms"},
+    {"--nodez=a", "--nodez:", "--nodes"},
+    {"--nodes a --noxx", "--noxx:", "--help"}, /* by chance */
     {"--nodes a --take-over on", "--take-over", "whole number"},
     {"--nodes a --take-over --config-epoch 2", "--take-over", "EPOCH"},
     {"--nodes a --config-epoch 3 --take-over 2", "--take-over: 2",
-     "is not --config-epoch (3)"},
+     "--config-epoch (3)"},
     {"--nodes a --take-over 2", "--take-over: 2", "take it away"},
     {"--nodes a --", "--:", "no such option"},
-    {"--nodes a -x", "argument 3:", "options begin with --"},
-    {"--nodes a --node-cert c", "--node-cert", "without --node-key"},
-    {"--nodes a --node-key k", "--node-key", "without --node-cert"},
+    {"--nodes a -x", "argument 3:", "--help"},
+    {"--nodes a --node-cert c", "--node-cert", "--node-key"},
+    {"--nodes a --node-key k", "--node-key", "--node-cert"},
     {"--nodes a --check-config=1", "--check-config", "no value"},
     {"--nodes a --default-ttl-ms 60001", "60001", "--max-ttl-ms (60000)"},
     {"--nodes a --max-hold-ms 59999", "59999", "--max-ttl-ms (60000)"},
-    {"", "--nodes", "for example"},
-    {"--check-config", "--nodes", "for example"},
+    {"", "--nodes", "REDLOCKD_NODES"},
+    {"--check-config", "--nodes", "REDLOCKD_NODES"},
     {"--nodes b,a:6379x", "node 2:", "1 to 65535"},
     {"--nodes h:6379,password=hunter2,ssl=True", "node 2:", "another client"},
-    {"--nodes a --audit-required", "--audit-required:", "needs --audit-log"},
-    {"--nodes a --audit-reads", "--audit-reads:", "needs --audit-log"},
+    {"--nodes a,b,c,d,e,f,g,h,i,j", "--nodes", "1 to 9"},
+    {"--nodes a,b,c,B", "node 4 ", "same server as node 2"},
+    {"--nodes ,", "--nodes", "rediss://"},
+    {"--nodes a=h:1,b=h:2,a=h:3", "node 3 ", "name of node 1"},
+    {"--nodes h:1=h:2,h:1", "node 2 ", "name of node 1"},
+    {"--nodes a=h:1,b=h:1", "node 2 ", "same server as node 1"},
+    {"--nodes a --audit-required", "--audit-required:", "--audit-log"},
+    {"--nodes a --audit-reads", "--audit-reads:", "--audit-log"},
+    {"--nodes a --first-start Yes", "\"Yes\"", "auto, yes or no"},
+    {"--nodes a --log-level loud", "\"loud\"", "error or off"},
+    {"--nodes a --log-level=", "--log-level: \"\"", "error or off"},
+    {"--nodes a --log-level=a\nb\x1b\x7f", "\"a?b??\"", "error or off"},
+    {"--nodes a --reuse-port ON", "\"ON\"", "on or off"},
+    {"--nodes a --reuse-port=", "\"\"", "on or off"},
+    {"--nodes a --drift-factor 0.1234567890123456", "0.1234567890123456\"",
+     "17"},
 };
 
 TEST_EACH(bad_flag_is_refused_with_option_value_and_limit, bad_flags)
 {
-    refuse("", bad_flags[_i].args, bad_flags[_i].text, bad_flags[_i].other);
+    refuse("", bad_flags[_i].args, bad_flags[_i].word, bad_flags[_i].other);
 }
 
+/* It is about both, whichever was read last. */
 TEST(bad_environment_is_refused_by_its_name)
 {
     refuse("REDLOCKD_MAX_TTL_MS=9", "--nodes a", "REDLOCKD_MAX_TTL_MS: \"9\"",
            "100 to");
     refuse("REDLOCKD_REUSE_PORT=maybe", "--nodes a", "REDLOCKD_REUSE_PORT",
            "on or off");
+    refuse("REDLOCKD_MAX_TTL_MS=5000", "--default-ttl-ms 6000 --nodes a",
+           "--default-ttl-ms: 6000", "--max-ttl-ms (5000)");
 }
 
 TEST(tls_is_known_of_all_nodes)
@@ -230,18 +223,6 @@ TEST_EACH(a_choice_takes_each_of_its_words, choices)
     }
 }
 
-TEST(a_choice_lists_its_words)
-{
-    refuse_value("first-start", "Yes",
-                 "\"Yes\" is not valid; it must be auto, yes or no");
-    refuse_value(
-        "log-level", "loud",
-        "\"loud\" is not valid; it must be debug, info, warn, error or off");
-    refuse_value(
-        "log-level", "",
-        "\"\" is not valid; it must be debug, info, warn, error or off");
-}
-
 TEST(a_path_is_taken_as_it_is)
 {
     static char path[CONFIG_PATH_MAX + 2];
@@ -256,7 +237,6 @@ TEST(a_path_is_taken_as_it_is)
     ck_assert_str_eq(config.audit_log, path);
     path[CONFIG_PATH_MAX] = 'x';
     ck_assert(!set("audit-log", path));
-    ck_assert_has(error, "a path of at most 1023 bytes");
 }
 
 TEST(a_switch_takes_four_words_for_each_of_its_two)
@@ -271,9 +251,6 @@ TEST(a_switch_takes_four_words_for_each_of_its_two)
         ck_assert(!config.reuse_port);
         ck_assert_str_eq(printed("reuse-port"), "off");
     }
-    refuse_value("reuse-port", "ON",
-                 "\"ON\" is not valid; it must be on or off");
-    refuse_value("reuse-port", "", "\"\" is not valid; it must be on or off");
 }
 
 /* ---- numbers ------------------------------------------------------------- */
@@ -302,12 +279,10 @@ TEST_EACH(a_number_has_two_ends, ranges)
     ck_assert_str_eq(printed(flag), ranges[_i].least);
     ck_assert_msg(set_beside(beside, flag, ranges[_i].most), "%s", error);
     ck_assert_str_eq(printed(flag), ranges[_i].most);
-    const char *said =
-        textf("\"%s\" is not valid; it must be a whole number from %s to %s",
-              ranges[_i].below, ranges[_i].least, ranges[_i].most);
-    refuse_value(flag, ranges[_i].below, said);
+    ck_assert(!set(flag, ranges[_i].below));
+    ck_assert_has(error,
+                  textf("from %s to %s", ranges[_i].least, ranges[_i].most));
     ck_assert(!set(flag, ranges[_i].above));
-    ck_assert_has(error, "a whole number");
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         ck_assert_msg(!set(flag, others[i]), "%s", others[i]);
 }
@@ -327,10 +302,6 @@ TEST(a_ratio_is_a_plain_decimal)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ck_assert_msg(!set("drift-factor", bad[i]), "%s", bad[i]);
     take("drift-factor", "0.123456789012345"); /* 17 of them */
-    refuse_value(
-        "drift-factor", "0.1234567890123456",
-        "\"0.1234567890123456\" is not valid; it must be a number from 0 to "
-        "0.5 in at most 17 characters");
     take("drift-factor", "0.500");
     ck_assert_str_eq(printed("drift-factor"), "0.5");
 }
@@ -380,10 +351,6 @@ TEST(where_to_listen_is_a_host_and_a_port)
     ck_assert_str_eq(config.listen_host, "::1");
     ck_assert_int_eq(config.listen_port, 80);
     ck_assert_str_eq(printed("listen"), "[::1]:80");
-    refuse_value(
-        "listen", "h",
-        "\"h\" is not valid: the port is missing; it must be host:port, as "
-        "in 127.0.0.1:8080");
 }
 
 TEST(nodes_stand_one_behind_the_other)
@@ -394,16 +361,6 @@ TEST(nodes_stand_one_behind_the_other)
     ck_assert_str_eq(printed("nodes"), "a:6379,b:7,redis://:***@c:6379/3");
     take("nodes", "a,b,c,d,e,f,g,h,i");
     ck_assert_int_eq(config.nodes_count, NODES_MAX);
-    refuse_value("nodes", "a,b,c,d,e,f,g,h,i,j",
-                 "more than 9 nodes; give 1 to 9");
-    refuse_value("nodes", "a,b,c,B",
-                 "node 4 is the same server as node 2; each must be a separate "
-                 "master");
-    refuse_value("nodes", " , ",
-                 "no node given; want host:port, "
-                 "redis://user:password@host:port/db, "
-                 "rediss://user:password@host:port/db for TLS, or "
-                 "unix:///path?db=n; each may begin with name=");
 }
 
 /* The name is what all servers agree on; the address may change. */
@@ -423,25 +380,15 @@ TEST(nodes_have_names_apart_from_their_addresses)
     ck_assert_str_eq(printed("nodes"),
                      "a=10.0.0.1:6379,b=redis://u:***@h:7/2,h:1=[::1]:2,h:3,"
                      "s=unix:///r?db=1");
-    refuse_value("nodes", "a=h:1,b=h:2,a=h:3",
-                 "node 3 has the name of node 1; each needs a name of its own");
-    refuse_value("nodes", "h:1=h:2,h:1",
-                 "node 2 has the name of node 1; each needs a name of its own");
-    refuse_value("nodes", "a=h:1,b=h:1",
-                 "node 2 is the same server as node 1; each must be a separate "
-                 "master");
 }
 
-TEST(an_error_is_one_line_and_shows_a_part_of_a_long_value)
+TEST(an_error_shows_a_part_of_a_long_value)
 {
     char value[4096];
-    refuse_value("log-level", "a\nb\x1b\x7f",
-                 "\"a?b??\" is not valid; it must be debug, info, warn, error "
-                 "or off");
     memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
-    refuse_value("reuse-port", value,
-                 textf("\"%.80s\" is not valid; it must be on or off", value));
+    ck_assert(!set("reuse-port", value));
+    ck_assert_has(error, textf("\"%.80s\"", value));
 }
 
 /* ---- all of them --------------------------------------------------------- */
@@ -509,22 +456,8 @@ TEST(help_and_version_are_answered_whatever_else_is_wrong)
     ck_assert_has(out, "[127.0.0.1:8080]");
 }
 
-TEST(defaults_follow_a_lower_max_ttl)
+TEST(each_action_has_its_flag)
 {
-    expect("", "--nodes a --max-ttl-ms 5000");
-    ck_assert_int_eq(config.default_ttl_ms, 5000);
-    expect("", "--nodes a --max-ttl-ms 7200000");
-    ck_assert_int_eq(config.max_hold_ms, 0); /* without limit */
-    /* about both, whichever was read last */
-    ck_assert(!load("REDLOCKD_MAX_TTL_MS=5000", "--default-ttl-ms 6000"
-                                                " --nodes a"));
-    ck_assert_str_eq(error, "--default-ttl-ms: 6000 is above --max-ttl-ms "
-                            "(5000)");
-    /* they may be equal */
-    expect("", "--nodes a --max-ttl-ms 7000 --default-ttl-ms 7000 "
-               "--max-hold-ms 7000");
-    ck_assert_int_eq(config.default_ttl_ms, 7000);
-    ck_assert_int_eq(config.max_hold_ms, 7000);
     expect("", "--print-config");
     expect("", "--check-config --nodes a");
     ck_assert_int_eq(config.action, CONFIG_CHECK);
@@ -539,11 +472,8 @@ static void write_file(const char *text)
 {
     char *path = strchr(file_env, '=') + 1;
     memcpy(path + strlen(path) - 6, "XXXXXX", 6);
-    int fd = mkstemp(path);
-    ssize_t len = (ssize_t)strlen(text);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, text, (size_t)len), len);
-    close(fd);
+    close(mkstemp(path));
+    folder_write(path, text);
 }
 
 static void drop_file(void)

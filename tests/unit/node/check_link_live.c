@@ -1,5 +1,6 @@
 /*
- * A link and what a real redis-server refuses.
+ * A link and what a real redis-server refuses; what a service does then is in
+ * tests/integration/, check_faults.c and check_fitness.c.
  */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -10,36 +11,8 @@
 #include "../turns.h"
 #include "live.h"
 
-static void begin(void)
-{
-    live_setup();
-    live.asks_for_rights = true;
-    live_reconnect();
-    turns_until_count(live.loop, &live.ups, 2);
-    live.ups = 1;
-}
-
-SUITE(link_live, .timeout_s = 60, .set_up = begin, .tear_down = live_teardown);
-
-TEST(errors_of_a_node_have_their_names)
-{
-    live_admit();
-    ck_assert_str_eq(real_text(&live.real, "CONFIG SET maxmemory 1"), "OK");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), UNFIT(OUT_OF_MEMORY));
-    real_text(&live.real, "CONFIG SET maxmemory 0");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    real_text(&live.real, "CONFIG SET maxmemory 1");
-    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
-    real_text(&live.real, "CONFIG SET maxmemory 0");
-    real_text(&live.real, "REPLICAOF 127.0.0.1 1");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), UNFIT(READ_ONLY));
-    real_text(&live.real, "CLIENT KILL TYPE normal SKIPME yes");
-    turns_until_count(live.loop, &live.downs, 2);
-    ck_assert_int_eq(live.reason, STATE_READ_ONLY);
-    ck_assert_str_eq(live.detail, "is a replica of 127.0.0.1:1");
-    real_text(&live.real, "REPLICAOF NO ONE");
-    turns_until_count(live.loop, &live.ups, 2);
-}
+SUITE(link_live, .timeout_s = 60, .set_up = live_setup,
+      .tear_down = live_teardown);
 
 static bool has_failed_to_save(void *arg)
 {
@@ -67,21 +40,6 @@ TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
         ck_assert_str_eq(ballot_name(ballot_of_number(live.votes[i])),
                          "misconfigured");
-    ck_assert_int_eq(live.downs, 0);
-}
-
-TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
-{
-    enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND, CALL_RELEASE,
-                              CALL_INSPECT};
-    live_admit();
-    real_text(&live.real,
-              "ACL SETUSER default resetkeys ~p:redlockd:* ~p:app:*");
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        ck_assert_int_eq(live_run(kinds[i], "other", "A"), VOTE_KEY_REFUSED);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "app:1", "A"), VOTE_GRANTED);
-    ck_assert_int_eq(live_run(CALL_RELEASE, "app:1", "A"), VOTE_DELETED);
-    turns_until_count(live.loop, &live.confirmed, 1);
     ck_assert_int_eq(live.downs, 0);
 }
 
@@ -120,15 +78,6 @@ TEST_EACH(rights_that_are_taken_away_take_the_link_down, taken)
     ck_assert_str_eq(live.lacks, "");
 }
 
-TEST(flushed_scripts_come_back)
-{
-    live_admit();
-    real_text(&live.real, "SCRIPT FLUSH");
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), UNFIT(NO_SCRIPT));
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    ck_assert_int_eq(live.downs, 0);
-}
-
 TEST(a_node_at_its_maxclients_is_named)
 {
     real_text(&live.real, "CONFIG SET maxclients 1");
@@ -136,32 +85,6 @@ TEST(a_node_at_its_maxclients_is_named)
     turns_until_count(live.loop, &live.downs, 2);
     ck_assert_msg(live.reason == STATE_TOO_MANY, "%s", live.detail);
     real_text(&live.real, "CONFIG SET maxclients 100");
-    turns_until_count(live.loop, &live.ups, 2);
-}
-
-static const struct {
-    const char *damage, *mend;
-    enum node_state reason;
-    const char *detail;
-} unfit[] = {
-    {"CONFIG SET maxmemory 100mb maxmemory-policy volatile-ttl",
-     "CONFIG SET maxmemory-policy noeviction", STATE_EVICTS, "volatile-ttl"},
-    {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", STATE_READ_ONLY,
-     "is a replica of 127.0.0.1:1"},
-    {"ACL SETUSER default -info", "ACL SETUSER default +info",
-     STATE_NO_PERMISSION, "info"},
-};
-
-/* Nothing that is asked over the connection itself would show it. */
-TEST_EACH(a_node_that_becomes_unfit_is_left, unfit)
-{
-    int64_t begin_us = clock_now_us();
-    ck_assert_str_eq(real_text(&live.real, unfit[_i].damage), "OK");
-    turns_until_count(live.loop, &live.downs, 1);
-    ck_assert_int_lt(clock_now_us() - begin_us, CONFIRMED_US);
-    ck_assert_str_eq(state_name(live.reason), state_name(unfit[_i].reason));
-    ck_assert_msg(strstr(live.detail, unfit[_i].detail), "%s", live.detail);
-    ck_assert_str_eq(real_text(&live.real, unfit[_i].mend), "OK");
     turns_until_count(live.loop, &live.ups, 2);
 }
 
@@ -231,17 +154,6 @@ TEST_EACH(durable_needs_all_rights_of_the_user_default, rights)
     live_reconnect();
     turns_until_count(live.loop, &live.ups, 2);
     ck_assert_int_eq(live.is_durable, rights[_i].is_durable);
-    ck_assert_int_eq(live.downs, 0);
-}
-
-TEST(rights_that_nobody_may_see_are_not_there)
-{
-    real_text(&live.real, "CONFIG SET appendonly yes appendfsync always");
-    turns_until_count(live.loop, &live.confirmed, 1);
-    ck_assert(live.is_durable);
-    real_text(&live.real, "ACL SETUSER default -acl|getuser");
-    turns_until_count(live.loop, &live.confirmed, 2);
-    ck_assert(!live.is_durable);
     ck_assert_int_eq(live.downs, 0);
 }
 

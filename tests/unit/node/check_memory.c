@@ -1,13 +1,12 @@
 /*
- * Memory that was replaced by REPLICAOF, on two real Redis servers. High-water
- * marks, generations and witnesses: transcripts/high_waters.txt.
+ * Memory that was replaced by REPLICAOF, or was not, on two real Redis servers.
+ * High-water marks, generations and witnesses: transcripts/high_waters.txt.
  */
-#include <arpa/inet.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 #include "live.h"
 
 #define STATE "p:redlockd:state"
@@ -33,13 +32,8 @@ static void look(enum call_look_word word)
 /* On a port of its own: REPLICAOF does not take a Unix path. */
 static int listen_on_tcp(struct real *real)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, len), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    close(fd);
+    struct sockaddr_in address;
+    close(tcp_bind(&address));
     int port = ntohs(address.sin_port);
     ck_assert_str_eq(
         real_text(real, "CONFIG SET port %d repl-diskless-sync-delay 0", port),
@@ -80,57 +74,6 @@ static void teardown_two(void)
 }
 
 SUITE(memory, .timeout_s = 60, .set_up = setup_two, .tear_down = teardown_two);
-
-/* It now has the other node's state, with its admission and its generation. */
-TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
-{
-    static const char theirs[] = "1:fingerprint:fedcba9876543210:"
-                                 "16000000000000001234567890"
-                                 ":0:other:m";
-    live_admit();
-    real_integer(&other,
-                 "HSET " STATE
-                 " admit %s durable 1 generation 1000 until 0 max_token 0",
-                 theirs);
-    follow(&live.real, listen_on_tcp(&other));
-    detach(&live.real);
-    ck_assert_str_eq(field("admit"), theirs);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
-    live_learn_memory();
-    look(LOOK_CREATED);
-    ck_assert_str_eq(live.admit, theirs);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
-}
-
-/* Its replica is detached, and becomes its master for a moment: the run_id
- * stays the same, and the admission is a moment old. */
-TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
-{
-    static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
-                                           CALL_RELEASE};
-    char before[CALL_STATE_MAX + 1];
-    follow(&other, listen_on_tcp(&live.real));
-    live_learn_memory(); /* that it has a replica makes another ID, too */
-    live_admit();
-    real_text(&live.real, "SET written later"); /* and wait for the replica */
-    ck_assert_int_eq(real_integer(&live.real, "WAIT 1 5000"), 1);
-    detach(&other);
-    strcpy(before, live.admission);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    follow(&live.real, listen_on_tcp(&other));
-    detach(&live.real);
-    ck_assert_int_eq(real_integer(&live.real, "EXISTS p:r"), 0);
-    ck_assert_str_eq(field("admit"), before);
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(live_run(kinds[i], "r", "B"), VOTE_NOT_ADMITTED);
-    live_learn_memory();
-    look(LOOK_CREATED);
-    ck_assert_str_eq(live.admit, before); /* like that of an older life */
-    ck_assert_int_eq(live_run(CALL_ADMIT, "", ""), VOTE_DONE);
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_GRANTED);
-}
-
-/* ---- another replication ID, and the same memory ------------------------- */
 
 /* Its only field of the state that is of this memory, before and after. */
 static void assert_follows(const char *before)

@@ -76,10 +76,10 @@ static void call_all(int count)
         ck_assert_int_eq(call((uint64_t)(TAG + i), ADMIT), VOTE_PENDING);
 }
 
-static void step(int number)
+static void load(void)
 {
     const struct span args[] = {span_of("PING"), span_of("me")};
-    ck_assert(pipeline_step(&pipeline, number, args, 2));
+    ck_assert(pipeline_load(&pipeline, args, 2));
 }
 
 /* What came there of all that was appended. */
@@ -166,10 +166,10 @@ TEST(calls_with_two_admissions_are_two_commands)
     ck_assert_int_eq(next(), PIPELINE_NONE);
 }
 
-TEST_RANGE(a_step_keeps_its_place_between_calls, 0, 3)
+TEST(a_load_keeps_its_place_between_calls)
 {
     call_all(2);
-    step(_i);
+    load();
     ck_assert_int_eq(call(TAG + 2, ADMIT), VOTE_PENDING);
     ck_assert(pipeline_append(&pipeline));
     const char *sent = take_sent();
@@ -180,22 +180,10 @@ TEST_RANGE(a_step_keeps_its_place_between_calls, 0, 3)
     give_batch(1);
     expect_call(0);
     expect_call(1);
-    ck_assert_int_eq(next(), PIPELINE_STEP);
-    ck_assert_int_eq(reply.step, _i);
-    ck_assert_int_eq(reply.count, 1);
-    ck_assert_uint_eq(reply.fields[0].string.len, 2);
+    ck_assert_int_eq(next(), PIPELINE_LOADED);
+    ck_assert_int_eq(reply.loaded->count, 1);
+    ck_assert_uint_eq(reply.loaded->fields[0].string.len, 2);
     expect_call(2);
-}
-
-TEST(of_a_step_answered_with_an_array_its_elements_are_told)
-{
-    step(1);
-    (void)take_sent();
-    give("*2\r\n:3\r\n:4\r\n");
-    ck_assert_int_eq(next(), PIPELINE_STEP);
-    ck_assert_int_eq(reply.count, 2);
-    ck_assert_int_eq(reply.fields[0].integer, 3);
-    ck_assert_int_eq(reply.fields[1].integer, 4);
 }
 
 static void discard_sent(void)
@@ -239,7 +227,7 @@ TEST(each_reply_tells_when_its_command_was_sent)
     int64_t before_us = clock_now_us();
     call_all(3);
     int64_t between_us = clock_now_us();
-    step(1);
+    load();
     int64_t after_us = clock_now_us();
     ck_assert(pipeline_append(&pipeline));
     (void)take_sent();
@@ -253,7 +241,7 @@ TEST(each_reply_tells_when_its_command_was_sent)
     oldest_us = pipeline_oldest_us(&pipeline);
     ck_assert(between_us <= oldest_us && oldest_us <= after_us);
     give("+OK\r\n");
-    ck_assert_int_eq(next(), PIPELINE_STEP);
+    ck_assert_int_eq(next(), PIPELINE_LOADED);
     ck_assert_int_eq(reply.sent_us, oldest_us);
     ck_assert_int_eq(pipeline_oldest_us(&pipeline), 0);
 }
@@ -272,11 +260,11 @@ TEST(a_reply_that_came_before_its_command_was_sent_is_unasked)
 
 /* ---- a lost connection --------------------------------------------------- */
 
-/* Sent or not, answered in part or not: each once, and no step. */
+/* Sent or not, answered in part or not: each once, and no load. */
 TEST(each_call_without_a_reply_is_dropped_once)
 {
     call_all(3);
-    step(1);
+    load();
     ck_assert_int_eq(call(TAG + 3, ADMIT), VOTE_PENDING);
     give_batch(3);
     expect_call(0);

@@ -67,10 +67,10 @@ static void free_lookup(void *it)
 static void *make_link(void)
 {
     static const struct address_node config = {.host = "127.0.0.1", .port = 1};
-    static const struct link_events events = {0};
+    static const struct node_events events = {0};
     const struct line_setup setup = {
-        .loop = loop, .config = &config, .silence_us = 1000000};
-    return link_new(0, &setup, "", &events);
+        .loop = loop, .config = &config, .silence_us = 1000000, .prefix = ""};
+    return link_new(0, &setup, &events);
 }
 
 static void free_link(void *it)

@@ -1,5 +1,6 @@
 /*
- * The life of a subscription, against a node that misbehaves.
+ * The life of a subscription, against a node that misbehaves; what any line
+ * does is asked of links.
  */
 #include <stdio.h>
 #include <sys/socket.h>
@@ -105,17 +106,6 @@ TEST(an_announcement_to_a_pool_is_one_of_its_slot)
     turns_until_count(faked.loop, &heard.announced, 1);
     ck_assert_str_eq(heard.last, "a" NAMES_SLOT "12");
     ck_assert_int_eq(heard.number, INT64_C(1700000000000001));
-}
-
-TEST(announcements_in_single_bytes_are_put_together)
-{
-    faked.node.is_sliced = true;
-    fake_say(&faked.node, "SUBSCRIBE", ON_GENERATION ON MESSAGE GENERATION OFF);
-    open_until_up();
-    turns_until_count(faked.loop, &heard.generations, 1);
-    ck_assert_int_eq(heard.subscribed, 1);
-    ck_assert_int_eq(heard.announced, 1);
-    ck_assert_int_eq(heard.downs, 0);
 }
 
 static const char *const garbage[] = {
@@ -234,17 +224,6 @@ TEST(heartbeats_are_no_silence)
     }
     ck_assert_int_eq(heard.downs, 0);
     ck_assert_int_ge(heard.generations, 5);
-}
-
-TEST(a_node_that_is_away_is_tried_again)
-{
-    fake_stop(&faked.node); /* nobody listens on its port now */
-    heard_open();
-    turns_pass(faked.loop, 300000);
-    ck_assert_int_eq(heard.ups + heard.downs, 0);
-    fake_start(&faked.node, faked.loop);
-    faked.config.port = faked.node.port;
-    heard_until_up(1);
 }
 
 /* A paused node: bounded memory. */

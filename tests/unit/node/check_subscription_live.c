@@ -33,7 +33,8 @@ static void catch_up(void)
 
 static void setup(void)
 {
-    live_setup_admitted();
+    live_setup();
+    live_admit();
     heard_start(live.loop, &live.config, SILENCE_US);
     loop_set_stage(live.loop, LOOP_FLUSH, flush_both, NULL);
     heard_open();

@@ -1,4 +1,3 @@
-#include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../starve.h"
+#include "../tcp.h"
 
 enum { BIG = 1024 * 1024, BIGS = 8 };
 
@@ -166,17 +166,6 @@ static int option_of(int level, int option)
     return value;
 }
 
-static int listen_on_loopback(struct sockaddr_in *address)
-{
-    socklen_t len = sizeof *address;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    *address = (struct sockaddr_in){.sin_family = AF_INET};
-    address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ck_assert_int_eq(bind(fd, (struct sockaddr *)address, len), 0);
-    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)address, &len), 0);
-    return fd;
-}
-
 static void await_connected(void)
 {
     struct pollfd out = {.fd = wire_fd(wire), .events = POLLOUT};
@@ -187,7 +176,7 @@ static void await_connected(void)
 TEST(a_tcp_connection_is_quick_and_is_watched)
 {
     struct sockaddr_in address;
-    int fd = listen_on_loopback(&address);
+    int fd = tcp_bind(&address);
     ck_assert_int_eq(listen(fd, 1), 0);
     wire_free(wire);
     wire = wire_new((struct sockaddr *)&address, sizeof address);
@@ -222,7 +211,7 @@ TEST(without_memory_there_is_neither_connection_nor_command)
 TEST(where_nobody_listens_there_is_no_connection)
 {
     struct sockaddr_in address;
-    int fd = listen_on_loopback(&address);
+    int fd = tcp_bind(&address);
     wire_free(wire);
     wire = wire_new((struct sockaddr *)&address, sizeof address);
     ck_assert_ptr_nonnull(wire);

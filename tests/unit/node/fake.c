@@ -1,6 +1,5 @@
 #include "fake.h"
 
-#include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -9,6 +8,7 @@
 #include "../../../server/base/clock.h"
 #include "../../../server/node/batch.h"
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 
 enum { KINDS_AT = BATCH_HEAD_ARGS - 3 }; /* in an EVALSHA */
 
@@ -251,9 +251,7 @@ void fake_say(struct fake *fake, const char *begin, const char *reply)
 
 void fake_start(struct fake *fake, struct loop *loop)
 {
-    struct sockaddr_in addr = {.sin_family = AF_INET,
-                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof addr;
+    struct sockaddr_in address;
     memset(fake, 0, sizeof *fake);
     fake->loop = loop;
     for (int i = 0; i < FAKE_PEERS_MAX; i++) {
@@ -261,13 +259,9 @@ void fake_start(struct fake *fake, struct loop *loop)
         fake->peers[i].fd = -1;
         fake->peers[i].timer = loop_timer_new(loop, drain, &fake->peers[i]);
     }
-    fake->listener = socket(AF_INET, SOCK_STREAM, 0);
-    ck_assert_int_ge(fake->listener, 0);
-    ck_assert_int_eq(bind(fake->listener, (struct sockaddr *)&addr, len), 0);
+    fake->listener = tcp_bind(&address);
     ck_assert_int_eq(listen(fake->listener, 8), 0);
-    ck_assert_int_eq(
-        getsockname(fake->listener, (struct sockaddr *)&addr, &len), 0);
-    fake->port = ntohs(addr.sin_port);
+    fake->port = ntohs(address.sin_port);
     fake->listener_watch =
         loop_watch_new(loop, fake->listener, on_accept, fake);
     ck_assert(loop_watch_set(fake->listener_watch, LOOP_READABLE));

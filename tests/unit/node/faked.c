@@ -70,14 +70,17 @@ static void flush(void *arg)
 
 void faked_start_link(void)
 {
-    static const struct link_events events = {
-        on_up, on_confirmed, on_down, on_reply, (struct engine *)&faked};
+    static const struct node_events events = {.engine = (struct engine *)&faked,
+                                              .up = on_up,
+                                              .confirmed = on_confirmed,
+                                              .down = on_down,
+                                              .reply = on_reply};
     const struct line_setup setup = {.loop = faked.loop,
                                      .config = &faked.config,
                                      .trust = faked.trust,
                                      .silence_us = faked.silence_us,
                                      .prefix = "p:"};
-    faked.link = link_new(NODE, &setup, "p:", &events);
+    faked.link = link_new(NODE, &setup, &events);
     ck_assert_ptr_nonnull(faked.link);
     loop_set_stage(faked.loop, LOOP_FLUSH, flush, NULL);
 }

@@ -108,12 +108,17 @@ void heard_flush(void *arg)
 void heard_start(struct loop *loop, const struct address_node *config,
                  int64_t silence_us)
 {
-    static const struct subscription_events events = {
-        on_up, on_down, on_subscribed, on_announced, (struct engine *)&heard};
+    static const struct node_events events = {.engine = (struct engine *)&heard,
+                                              .listener_up = on_up,
+                                              .listener_down = on_down,
+                                              .subscribed = on_subscribed,
+                                              .announced = on_announced};
     heard = (struct heard){.loop = loop};
-    const struct line_setup setup = {
-        .loop = loop, .config = config, .silence_us = silence_us};
-    heard.subscription = subscription_new(NODE, &setup, "p:", &events);
+    const struct line_setup setup = {.loop = loop,
+                                     .config = config,
+                                     .silence_us = silence_us,
+                                     .prefix = "p:"};
+    heard.subscription = subscription_new(NODE, &setup, &events);
     ck_assert_ptr_nonnull(heard.subscription);
     loop_set_stage(loop, LOOP_FLUSH, heard_flush, NULL);
 }

@@ -76,15 +76,16 @@ static void flush(void *arg)
 void live_reconnect(void)
 {
     live.trace[0] = '\0';
-    static const struct link_events events = {on_up, on_confirmed, on_down,
-                                              on_reply, NULL};
+    static const struct node_events events = {.up = on_up,
+                                              .confirmed = on_confirmed,
+                                              .down = on_down,
+                                              .reply = on_reply};
     const struct line_setup setup = {.loop = live.loop,
                                      .config = &live.config,
                                      .silence_us = SILENCE_US,
-                                     .prefix =
-                                         live.asks_for_rights ? "p:" : NULL};
+                                     .prefix = "p:"};
     link_free(live.link);
-    live.link = link_new(0, &setup, "p:", &events);
+    live.link = link_new(0, &setup, &events);
     ck_assert_ptr_nonnull(live.link);
 }
 
@@ -127,66 +128,33 @@ void live_learn_memory(void)
         PRINT_TO(live.admission, LIVE_NAME "0:0%s", live.of_this_life);
 }
 
-/* What follows the third colon. */
-static const char *incarnation_in(const char *mark)
-{
-    for (int colons = 0; colons < 3; mark++) {
-        ck_assert_int_ne(*mark, '\0');
-        colons += *mark == ':';
-    }
-    return mark;
-}
-
 /* The admission that follows this mark. */
-static void make_admission(char admission[CALL_STATE_MAX + 1], const char *mark)
+static void make_admission(struct span mark)
 {
-    snprintf(admission, CALL_STATE_MAX + 1, LIVE_NAME "%.*s:0%s",
-             INCARNATION_LEN, incarnation_in(mark), live.of_this_life);
-}
-
-bool live_is_mark_of(const char *mark, const char *nonce)
-{
-    int64_t born_us = span_number((struct span){incarnation_in(mark), 16}, 16);
-    ck_assert_int_gt(born_us, live_node_now_us() - LIVE_WINDOW_US);
-    ck_assert_int_le(born_us, live_node_now_us() + 1000000);
-    return strcmp(mark, textf(LIVE_NAME "%lld%s%s", (long long)born_us, nonce,
-                              live.of_this_life)) == 0;
-}
-
-/* Calls that need a vote carry the whole admission, as a look returns it. */
-static struct span admission_for(enum call_kind kind)
-{
-    bool is_admission = kind == CALL_LOOK || kind == CALL_ADMIT ||
-                        kind == CALL_READMIT || kind == CALL_REVOKE;
-    return span_of(is_admission ? LIVE_ADMIT : live.admission);
+    struct span incarnation = call_state_part(mark, CALL_STATE_INCARNATION);
+    PRINT_TO(live.admission, LIVE_NAME "%.*s:0%s", (int)incarnation.len,
+             incarnation.ptr, live.of_this_life);
 }
 
 struct call live_call(enum call_kind kind, const char *resource,
                       const char *token)
 {
     int64_t now_us = live_node_now_us();
-    bool is_new = kind == CALL_ACQUIRE || kind == CALL_REPEAT;
-    int64_t known = is_new ? 0 : tokens_number(span_of(token), now_us);
-    int64_t number = known != 0 ? known : now_us;
+    /* what needs a vote carries the whole admission, as a look returns it */
+    bool is_admission = kind == CALL_LOOK || kind == CALL_ADMIT;
     return (struct call){
         .kind = kind,
         .resource = span_of(resource),
         .token = span_of(token),
-        .admit = admission_for(kind),
+        .admit = span_of(is_admission ? LIVE_ADMIT : live.admission),
         .nonce = span_of(LIVE_NONCE),
-        .found = span_of(""),
         .mark = span_of(live.marked),
-        .witnesses = span_of(""),
-        .latest = span_of(""),
         .trace = span_of(kind == CALL_LOOK ? live.trace : ""),
         .median_us = LIVE_MEDIAN_US,
         .max_ttl_ms = LIVE_TTL_MS,
         .is_durable = true,
         .ttl_ms = LIVE_TTL_MS,
-        .number = kind == CALL_ADMIT ? 0 : number,
-        .seen = kind == CALL_REPAIR ? (1 << NAMES_MAX) - 1 : 0,
-        .readers_max = READERS_MAX,
-        .tombstone_ms = kind == CALL_REPAIR ? LIVE_TOMBSTONE_MS : 0,
+        .number = kind == CALL_ACQUIRE ? now_us : 0,
         .node_deadline_us = now_us + DEADLINE_US,
         .window_us = LIVE_WINDOW_US,
         .slots = {7},
@@ -194,49 +162,33 @@ struct call live_call(enum call_kind kind, const char *resource,
     };
 }
 
-static bool is_setter(enum call_kind kind)
-{
-    return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR;
-}
-
 /* With the token that its name stands for; what it sets has its number. */
 static void send_call(const struct call *call, uint64_t tag)
 {
     char text[TOKEN_MAX + 1];
     struct call sent = *call;
-    int64_t number = is_setter(call->kind)
-                         ? call->number
-                         : tokens_number(call->token, call->number);
-    sent.token = tokens_make(call->token, number, text);
-    ck_assert_int_eq(link_send(live.link, &sent, tag), VOTE_PENDING);
-}
-
-int live_ask(const struct call *call)
-{
-    int before = live.replies;
-    send_call(call, 1);
-    turns_until_count(live.loop, &live.replies, before + 1);
-    if (live.reply.node_now_us != 0)
-        ck_assert_int_gt(live.reply.node_now_us,
-                         live_node_now_us() - LIVE_WINDOW_US);
-    if (live.reply.vote == VOTE_GRANTED)
+    if (call->kind == CALL_ACQUIRE)
         tokens_renumber(call->token, call->number);
-    if (live.reply.vote == VOTE_DONE &&
-        (call->kind == CALL_ADMIT || call->kind == CALL_READMIT))
-        make_admission(live.admission, call->mark.ptr);
-    return ballot_of_reply(&live.reply);
+    sent.token = tokens_make(
+        call->token, tokens_number(call->token, live_node_now_us()), text);
+    ck_assert_int_eq(link_send(live.link, &sent, tag), VOTE_PENDING);
 }
 
 void live_ask_all(const struct call *calls, int count)
 {
     int before = live.replies;
     ck_assert_int_le(count, LIVE_VOTES_MAX);
-    for (int i = 0; i < count; i++) {
-        if (is_setter(calls[i].kind))
-            tokens_renumber(calls[i].token, calls[i].number);
+    for (int i = 0; i < count; i++)
         send_call(&calls[i], (uint64_t)i);
-    }
     turns_until_count(live.loop, &live.replies, before + count);
+}
+
+int live_ask(const struct call *call)
+{
+    live_ask_all(call, 1);
+    if (live.reply.vote == VOTE_DONE && call->kind == CALL_ADMIT)
+        make_admission(call->mark);
+    return ballot_of_reply(&live.reply);
 }
 
 int live_run(enum call_kind kind, const char *resource, const char *token)
@@ -249,12 +201,6 @@ void live_admit(void)
 {
     ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
     ck_assert_int_eq(live_run(CALL_ADMIT, "", ""), VOTE_DONE);
-}
-
-void live_setup_admitted(void)
-{
-    live_setup();
-    live_admit();
 }
 
 void live_listen(int64_t us)

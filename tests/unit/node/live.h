@@ -15,12 +15,7 @@
 #define LIVE_NONCE "0011223344:"
 #define LIVE_MEDIAN_US INT64_C(1700000000000001)
 
-enum {
-    LIVE_TTL_MS = 60000,
-    LIVE_TOMBSTONE_MS = 50000,
-    LIVE_WINDOW_US = 15000000,
-    LIVE_VOTES_MAX = 64
-};
+enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 64 };
 
 struct live {
     struct real real;
@@ -34,7 +29,6 @@ struct live {
     int64_t clock_offset_us; /* node's clock minus ours */
     enum node_state reason;  /* of the last down */
     char detail[NODE_DETAIL_MAX];
-    bool asks_for_rights; /* set it before live_reconnect */
     char not_durable[NODE_DETAIL_MAX], lacks[NODE_DETAIL_MAX];
     char evicts[NODE_DETAIL_MAX];
     struct call_reply reply;        /* the last */
@@ -54,9 +48,6 @@ extern struct live live;
 void live_setup(void);
 void live_teardown(void);
 
-/* The same, and the node is admitted. */
-void live_setup_admitted(void);
-
 /* Drops the link and makes another by the present config. */
 void live_reconnect(void);
 
@@ -65,29 +56,24 @@ int64_t live_node_now_us(void);
 /* Reads the node's replication ID again, after it was a replica. */
 void live_learn_memory(void);
 
-/* Whether it is a mark that was made just now, in this memory. */
-bool live_is_mark_of(const char *mark, const char *nonce);
-
 /*
- * A call of this kind that is granted on a free lock; that looks, marks and is
- * durable; that admits what live.marked marks. No high-water mark is known, and
- * no number.
+ * A call of this kind (look, admit, acquire, extend, release, inspect, listen)
+ * that is granted on a free lock; that looks, marks and is durable; that admits
+ * what live.marked marks.
  */
 struct call live_call(enum call_kind kind, const char *resource,
                       const char *token);
 
 /*
- * Sends the call and returns the ballot; the reply is in live. A name stands
- * for a token: what is set gets call.number, which is the name's number from
- * then on. If this admits the node, live.admission is its admission.
- */
-int live_ask(const struct call *call);
-
-/*
- * The same with all calls in one batch; the votes are in live. A name has the
- * number of the last call before that may have set it.
+ * Sends the calls in one batch; the votes and the last reply are in live. A
+ * name stands for a token, with the number of the last acquire that may have
+ * set it.
  */
 void live_ask_all(const struct call *calls, int count);
+
+/* One; returns the ballot. If it admits the node, live.admission is its
+ * admission. */
+int live_ask(const struct call *call);
 
 /* Makes a call and sends it. */
 int live_run(enum call_kind kind, const char *resource, const char *token);

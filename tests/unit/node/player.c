@@ -192,8 +192,7 @@ static const char *expand(const char *word)
     return word;
 }
 
-/* ---- comparing ------------------------------------------------------------
- */
+/* ---- comparing ---------------------------------------------------------- */
 
 static const char *between(const char *text, const char **high)
 {
@@ -240,8 +239,7 @@ static void compare(const char *what, const char *is, const char *expected)
                   expected);
 }
 
-/* ---- calls ----------------------------------------------------------------
- */
+/* ---- calls -------------------------------------------------------------- */
 
 enum member { SPAN, INT64, INT, BOOL };
 
@@ -567,8 +565,7 @@ static void gather_call(enum call_kind kind, char **words)
     play.expected[play.count++] = words + at + 1;
 }
 
-/* ---- other lines -----------------------------------------------------------
- */
+/* ---- other lines -------------------------------------------------------- */
 
 static const char *need(char **words, int place)
 {
@@ -606,7 +603,13 @@ static void do_join(char **words)
                      words[3] != NULL ? atoll(need(words, 3)) : TTL_MS);
 }
 
-/* lock a = value [how long it is left]; lock a = -: there is none. */
+/* Behind "a = value" stands a time, and not the next name. */
+static bool has_left(char **words)
+{
+    return words[4] != NULL && (words[5] == NULL || strcmp(words[5], "=") != 0);
+}
+
+/* lock a = value [how long it is left]; -: there is none. */
 static void do_lock(char **words)
 {
     struct stage_lock it = play.stage->lock(resource_of(need(words, 1)));
@@ -615,7 +618,7 @@ static void do_lock(char **words)
         compare("pttl", textf("%lld", it.pttl_ms), "-2");
     else if (strcmp(value, "?") != 0)
         compare("value", tokens_name(it.value), value);
-    if (words[4] != NULL)
+    if (has_left(words))
         compare("pttl", textf("%lld", it.pttl_ms), words[4]);
 }
 
@@ -630,7 +633,7 @@ static void do_readers(char **words)
             text = textf("%s%s%s", text, text[0] != '\0' ? "," : "",
                          tokens_name(member));
     compare("readers", text, need(words, 3));
-    if (words[4] != NULL)
+    if (has_left(words))
         compare("pttl", textf("%lld", it.pttl_ms), words[4]);
 }
 
@@ -694,33 +697,9 @@ static void do_number(char **words)
     tokens_renumber(span_of(need(words, 1)), atoll(need(words, 2)));
 }
 
-static void do_flush(char **words)
-{
-    (void)words;
-    play.stage->flush();
-}
-
 static void do_memory(char **words)
 {
     play.stage->fill(strcmp(need(words, 1), "full") == 0);
-}
-
-static void do_evict(char **words)
-{
-    (void)words;
-    play.stage->evict();
-}
-
-static void do_follow(char **words)
-{
-    (void)words;
-    play.stage->follow();
-}
-
-static void do_lead(char **words)
-{
-    (void)words;
-    play.stage->lead();
 }
 
 /* The node's replication ID counts from now on. */
@@ -887,16 +866,15 @@ static const struct {
     {"set", do_set},         {"drop", do_drop},       {"join", do_join},
     {"lock", do_lock},       {"readers", do_readers}, {"left", do_left},
     {"field", do_field},     {"let", do_let},         {"is", do_is},
-    {"number", do_number},   {"flush", do_flush},     {"memory", do_memory},
-    {"evict", do_evict},     {"follow", do_follow},   {"lead", do_lead},
+    {"number", do_number},   {"memory", do_memory},
+
     {"learn", do_learn},     {"wait", do_wait},       {"hear", do_hear},
     {"heard", do_heard},     {"batches", do_batches}, {"redis", do_redis},
     {"restart", do_restart}, {"deny", do_deny},       {"allow", do_allow},
     {"keys", do_keys},       {"locks", do_locks},
 };
 
-/* ---- playing ---------------------------------------------------------------
- */
+/* ---- playing ------------------------------------------------------------ */
 
 static bool is_call(const char *word, enum call_kind *kind)
 {
@@ -906,6 +884,36 @@ static bool is_call(const char *word, enum call_kind *kind)
             return true;
     }
     return false;
+}
+
+/* Words that are functions of the stage. False: it is none of them. */
+static bool play_plain(const char *word)
+{
+    static const struct {
+        const char *word;
+        size_t at;
+    } plain[] = {{"flush", OF(stage, flush)},
+                 {"evict", OF(stage, evict)},
+                 {"follow", OF(stage, follow)},
+                 {"lead", OF(stage, lead)}};
+    void (*run)(void);
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (strcmp(word, plain[i].word) == 0) {
+            memcpy(&run, (const char *)play.stage + plain[i].at, sizeof run);
+            run();
+            return true;
+        }
+    return false;
+}
+
+/* The next one of several in a line: "lock a = A b = B 5..9"; NULL: none. */
+static char **next_check(char **words)
+{
+    if (words[1] == NULL || words[2] == NULL || strcmp(words[2], "=") != 0 ||
+        words[3] == NULL)
+        return NULL;
+    words += 3 + has_left(words);
+    return words[1] != NULL && words[2] != NULL ? words : NULL;
 }
 
 static void play_words(char **words, bool is_gathered)
@@ -920,6 +928,8 @@ static void play_words(char **words, bool is_gathered)
             play_words(words + 2, is_gathered);
         return;
     }
+    if (play_plain(words[0]))
+        return;
     if (is_call(words[0], &kind)) {
         gather_call(kind, words);
         if (!is_gathered)
@@ -928,7 +938,8 @@ static void play_words(char **words, bool is_gathered)
     }
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(words[0], verbs[i].word) == 0) {
-            verbs[i].run(words);
+            for (; words != NULL; words = next_check(words))
+                verbs[i].run(words);
             return;
         }
     fail_line("what is %s?", words[0]);

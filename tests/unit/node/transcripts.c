@@ -145,8 +145,7 @@ static __attribute__((constructor)) void player_register(void)
     (void)closedir(folder);
 }
 
-/* ---- words ----------------------------------------------------------------
- */
+/* ---- words -------------------------------------------------------------- */
 
 char *transcripts_word(const char **rest)
 {
