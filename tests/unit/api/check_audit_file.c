@@ -148,9 +148,7 @@ TEST(a_file_that_cannot_be_opened_is_named)
 {
     audited.setup.path = "/nowhere/audit";
     ck_assert_ptr_null(audit_open(&audited.setup, error, sizeof error));
-    ck_assert_str_eq(error, "--audit-log: \"/nowhere/audit\": No such file or "
-                            "directory; it must be - or a file that can be "
-                            "written, in a directory that exists");
+    ck_assert_has(error, "--audit-log: \"/nowhere/audit\": No such file");
 }
 
 TEST_RANGE(without_memory_there_is_no_audit_log, 0, 4)

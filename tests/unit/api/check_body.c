@@ -41,13 +41,12 @@ TEST(a_byte_order_mark_is_left_out)
     ck_assert(!parse("{\"resource\":\"a\"}\xef\xbb\xbf", LOCK_ACQUIRE));
 }
 
-#define MARKED                                                                 \
-    "the body has a byte order mark (ef bb bf) behind its first character"
-#define WIDE "the body is in UTF-16 or UTF-32; send UTF-8"
+#define MARKED "byte order mark"
+#define WIDE "UTF-16"
 
 static const struct {
     struct span text;
-    const char *detail; /* how it begins */
+    const char *kind; /* which is told */
 } no_json[] = {
     /* with and without a byte order mark, the lower byte first and last */
     {{"\xff\xfe{\0}\0", 6}, WIDE},
@@ -56,13 +55,13 @@ static const struct {
     {{"\0{\0}", 4}, WIDE},
     {{"\0\0\0{\0\0\0}", 8}, WIDE},
     {{"{\0\0\0}\0\0\0", 8}, WIDE},
-    {{"\x1f\x8b\x08\0\0\0\0\0", 8}, "the body is compressed by gzip (1f 8b);"},
-    {{"\x1f\x8b\x08\x08xyzw", 8}, "the body is compressed by gzip (1f 8b);"},
-    {{"\x1f\x8b", 2}, "the body is compressed by gzip (1f 8b);"},
-    {{"\x78\x9c\xab\x56", 4}, "the body is compressed by zlib (78 9c);"},
-    {{"\x78\x01\0\0", 4}, "the body is compressed by zlib (78 01);"},
-    {{"\x78\xda\xab\x56", 4}, "the body is compressed by zlib (78 da);"},
-    {{"\x28\xb5\x2f\xfd\x04\0", 6}, "the body is compressed by zstd (28 b5);"},
+    {{"\x1f\x8b\x08\0\0\0\0\0", 8}, "gzip (1f 8b)"},
+    {{"\x1f\x8b\x08\x08xyzw", 8}, "gzip (1f 8b)"},
+    {{"\x1f\x8b", 2}, "gzip (1f 8b)"},
+    {{"\x78\x9c\xab\x56", 4}, "zlib (78 9c)"},
+    {{"\x78\x01\0\0", 4}, "zlib (78 01)"},
+    {{"\x78\xda\xab\x56", 4}, "zlib (78 da)"},
+    {{"\x28\xb5\x2f\xfd\x04\0", 6}, "zstd (28 b5)"},
     {{"\xef\xbb\xbf\xef\xbb\xbf{\"resource\":\"a\"}", 22}, MARKED},
     {{"\xef\xbb\xbf \n\xef\xbb\xbf{\"resource\":\"a\"}", 24}, MARKED},
     {{" \xef\xbb\xbf{\"resource\":\"a\"}", 20}, MARKED},
@@ -71,12 +70,10 @@ static const struct {
 
 TEST_EACH(what_a_body_is_instead_of_json_is_named, no_json)
 {
-    const char *detail = no_json[_i].detail;
     ck_assert(
         !body_read(&body, no_json[_i].text, LOCK_ACQUIRE, MAX_TTL_MS, &errors));
     ck_assert_int_eq(errors.count, 1);
-    ck_assert_msg(strncmp(errors.list[0].detail, detail, strlen(detail)) == 0,
-                  "%s", errors.list[0].detail);
+    ck_assert_has(errors.list[0].detail, no_json[_i].kind);
 }
 
 TEST(members_of_an_acquire_are_read)
@@ -213,6 +210,20 @@ static const struct {
     {"{\"token\":5}", LOCK_EXTEND, "/token"},
     {"{\"ttl_ms\":1}", LOCK_EXTEND, "/ttl_ms"},
     {"{\"ttl_ms\":1000}", LOCK_RELEASE, "/ttl_ms"},
+    {"{\"resource\":\"x\",\"wait_ms\":45001}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"limit\":0}", LOCK_ACQUIRE, "/limit"},
+    {"{\"resource\":\"x\",\"limit\":1001}", LOCK_ACQUIRE, "/limit"},
+    {"{\"resource\":\"x\",\"limit\":\"1\"}", LOCK_ACQUIRE, "/limit"},
+    {"{\"limit\":3}", LOCK_ACQUIRE, "/resource"},
+    {"{\"resource\":\"x\",\"permits\":1}", LOCK_ACQUIRE, "/permits"},
+    {"{\"resource\":\"x\",\"limit\":2,\"permits\":3}", LOCK_ACQUIRE,
+     "/permits"},
+    {"{\"resource\":\"x\",\"limit\":20,\"permits\":17}", LOCK_ACQUIRE,
+     "/permits"},
+    {"{\"resource\":\"x\",\"limit\":20,\"permits\":0}", LOCK_ACQUIRE,
+     "/permits"},
+    {"{\"resources\":[\"x\"],\"limit\":2}", LOCK_ACQUIRE, "/limit"},
 };
 
 TEST_EACH(what_is_wrong_is_pointed_at, bad)
@@ -299,27 +310,16 @@ TEST(all_errors_are_told_at_once)
     ck_assert(!parse("{\"ttl_ms\":0,\"owner\":1,\"what\":2}", LOCK_ACQUIRE));
     ck_assert_int_eq(errors.count, 4);
     ck_assert_str_eq(errors.list[0].pointer, "/ttl_ms");
-    ck_assert_str_eq(errors.list[0].detail,
-                     "ttl_ms is 0; it must be an integer from 100 to 60000 "
-                     "(milliseconds)");
     ck_assert_str_eq(errors.list[3].pointer, "/resource");
 }
 
 /* The list is made of the same table that body_member reads. */
 TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
 {
-    static const char *const lists[] = {
-        [LOCK_ACQUIRE] = ("resource, resources, ttl_ms, wait_ms, owner, mode, "
-                          "limit and permits"),
-        [LOCK_EXTEND] = "token, ttl_ms and mode",
-        [LOCK_RELEASE] = "token",
-    };
-    const char *expected =
-        textf("the field what is unknown here; the fields are %s", lists[_i]);
+    const char *name;
     ck_assert(!parse("{\"what\":1}", (enum lock_call)_i));
-    ck_assert_str_eq(errors.list[0].detail, expected);
-    ck_assert_int_eq(strncmp(lists[_i], body_member((enum lock_call)_i, 0), 5),
-                     0);
+    for (int n = 0; (name = body_member((enum lock_call)_i, n)) != NULL; n++)
+        ck_assert_has(errors.list[0].detail, name);
     ck_assert_str_eq(body_item_member((enum lock_call)_i, 0), "operation");
     ck_assert_ptr_null(body_member(LOCK_INSPECT, 0));
 }
@@ -351,44 +351,6 @@ TEST(a_limit_is_read)
     ck_assert_int_eq(body.limit, 0);
 }
 
-static const struct {
-    const char *members, *pointer, *detail;
-} bad_limits[] = {
-    {"\"resource\":\"x\",\"wait_ms\":45001", "/wait_ms",
-     "wait_ms is 45001; it must be an integer from 0 to 45000 (milliseconds)"},
-    {"\"resource\":\"x\",\"wait_ms\":\"1\"", "/wait_ms",
-     "wait_ms is a string; it must be an integer from 0 to 45000 "
-     "(milliseconds)"},
-    {"\"resource\":\"x\",\"limit\":0", "/limit",
-     "limit is 0; it must be an integer from 1 to 1000"},
-    {"\"resource\":\"x\",\"limit\":1001", "/limit",
-     "limit is 1001; it must be an integer from 1 to 1000"},
-    {"\"resource\":\"x\",\"limit\":\"1\"", "/limit",
-     "limit is a string; it must be an integer from 1 to 1000"},
-    {"\"limit\":3", "/resource",
-     "resource, the name to lock, is missing; to lock several, send resources "
-     "instead"},
-    {"\"resource\":\"x\",\"permits\":1", "/permits",
-     "permits must be sent with limit, the number of permits that there are"},
-    {"\"resource\":\"x\",\"limit\":2,\"permits\":3", "/permits",
-     "permits is 3, but there are only 2 (limit)"},
-    {"\"resource\":\"x\",\"limit\":20,\"permits\":17", "/permits",
-     "permits is 17; it must be an integer from 1 to 16"},
-    {"\"resource\":\"x\",\"limit\":20,\"permits\":0", "/permits",
-     "permits is 0; it must be an integer from 1 to 16"},
-    {"\"resources\":[\"x\"],\"limit\":2", "/limit",
-     "limit must not be sent with resources; send resource"},
-};
-
-TEST_EACH(a_bad_limit_is_told, bad_limits)
-{
-    const char *text = textf("{%s}", bad_limits[_i].members);
-    ck_assert(!parse(text, LOCK_ACQUIRE));
-    ck_assert_int_eq(errors.count, 1);
-    ck_assert_str_eq(errors.list[0].pointer, bad_limits[_i].pointer);
-    ck_assert_str_eq(errors.list[0].detail, bad_limits[_i].detail);
-}
-
 /* No slot's name is longer than a resource may be. */
 TEST(the_name_of_a_pool_has_room_for_a_slot)
 {
@@ -397,9 +359,6 @@ TEST(the_name_of_a_pool_has_room_for_a_slot)
         ck_assert_int_eq(parse(text, LOCK_ACQUIRE), len == 251);
     }
     ck_assert_str_eq(errors.list[0].pointer, "/resource");
-    ck_assert_str_eq(errors.list[0].detail,
-                     "resource must have at most 251 characters, 4 less than "
-                     "others, if limit is sent");
 }
 
 /* 16 names of 4-byte characters are more than a lock's names may have. */
@@ -535,25 +494,17 @@ TEST(there_may_be_as_many_as_the_limit)
     ck_assert(parse_item(BODY_LIST_MAX - 1));
     ck_assert(!parse_list(many(BODY_LIST_MAX + 1)));
     ck_assert_str_eq(errors.list[0].pointer, "/operations");
-    ck_assert_str_eq(errors.list[0].detail,
-                     "operations has 101 elements; the limit is 100; send the "
-                     "others in another request");
 }
 
 static const struct {
-    const char *text, *pointer, *detail;
+    const char *text, *pointer;
 } bad_lists[] = {
-    {"{}", "/operations",
-     "operations is missing; send an array of 1 to 100 objects, each with the "
-     "field operation"},
-    {"{\"operations\":[]}", "/operations",
-     "operations is empty; it must have 1 to 100 objects"},
-    {"{\"operations\":" ACQUIRE "}", "/operations",
-     "operations is an object; it must be an array of 1 to 100 objects"},
-    {"{\"operations\":[" ACQUIRE "],\"ttl_ms\":100}", "/ttl_ms",
-     "the field ttl_ms is unknown here; the fields are operations"},
-    {"[" ACQUIRE "]", "", "the body is an array; it must be an object"},
-    {"", "", "the body is empty; send a JSON object"},
+    {"{}", "/operations"},
+    {"{\"operations\":[]}", "/operations"},
+    {"{\"operations\":" ACQUIRE "}", "/operations"},
+    {"{\"operations\":[" ACQUIRE "],\"ttl_ms\":100}", "/ttl_ms"},
+    {"[" ACQUIRE "]", ""},
+    {"", ""},
 };
 
 TEST_EACH(what_is_wrong_with_all_is_told, bad_lists)
@@ -561,56 +512,32 @@ TEST_EACH(what_is_wrong_with_all_is_told, bad_lists)
     ck_assert(!parse_list(bad_lists[_i].text));
     ck_assert_int_eq(errors.count, 1);
     ck_assert_str_eq(errors.list[0].pointer, bad_lists[_i].pointer);
-    ck_assert_str_eq(errors.list[0].detail, bad_lists[_i].detail);
 }
 
-#define ITEM_FIELDS                                                            \
-    "is unknown here; the fields are operation, id, token, ttl_ms and mode"
-
 static const struct {
-    const char *text, *pointer, *detail;
+    const char *text, *pointer;
 } bad_items[] = {
-    {"7", "", "an operation is an integer; it must be an object"},
-    {"null", "", "an operation is without a value; it must be an object"},
-    {"{\"resource\":\"a\"}", "/operation",
-     "operation is missing; send acquire, extend or release"},
-    {"{\"operation\":null,\"resource\":\"a\"}", "/operation",
-     "operation is missing; send acquire, extend or release"},
-    {"{\"operation\":\"inspect\",\"id\":\"a\"}", "/operation",
-     "operation must be \"acquire\", \"extend\" or \"release\""},
-    {"{\"operation\":1,\"resource\":\"a\"}", "/operation",
-     "operation is an integer; it must be a string"},
-    {"{\"operation\":\"acquire\"}", "/resource",
-     "resource, the name to lock, is missing; to lock several, send resources "
-     "instead"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"wait_ms\":0}", "/wait_ms",
-     "an acquire in a batch does not wait; leave wait_ms out, or send the "
-     "acquire alone, to POST /locks"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"ttl_ms\":99}", "/ttl_ms",
-     "ttl_ms is 99; it must be an integer from 100 to 60000 (milliseconds)"},
-    {"{\"operation\":\"acquire\",\"resources\":[\"a\",7]}", "/resources/1",
-     "a resource is an integer; it must be a string"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"token\":\"t\"}", "/token",
-     "the field token is unknown here; the fields are operation, resource, "
-     "resources, ttl_ms, owner, mode, limit, permits and idempotency_key"},
+    {"7", ""},
+    {"null", ""},
+    {"{\"resource\":\"a\"}", "/operation"},
+    {"{\"operation\":null,\"resource\":\"a\"}", "/operation"},
+    {"{\"operation\":\"inspect\",\"id\":\"a\"}", "/operation"},
+    {"{\"operation\":1,\"resource\":\"a\"}", "/operation"},
+    {"{\"operation\":\"acquire\"}", "/resource"},
+    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"wait_ms\":0}",
+     "/wait_ms"},
+    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"ttl_ms\":99}", "/ttl_ms"},
+    {"{\"operation\":\"acquire\",\"resources\":[\"a\",7]}", "/resources/1"},
+    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"token\":\"t\"}",
+     "/token"},
     {"{\"operation\":\"acquire\",\"resource\":\"a\",\"idempotency_key\":1}",
-     "/idempotency_key", "idempotency_key is an integer; it must be a string"},
-    {"{\"operation\":\"extend\",\"token\":\"" TOKEN "\"}", "/id",
-     "id is missing; send the field id of the response to POST /locks, "
-     "unchanged"},
-    {"{\"operation\":\"extend\",\"id\":\"~~\",\"token\":\"" TOKEN "\"}", "/id",
-     "id names no lock; send the field id of the response to POST /locks, "
-     "unchanged"},
-    {"{\"operation\":\"release\",\"id\":\"a\"}", "/token",
-     "token is missing; send the field token of the response to POST /locks, "
-     "unchanged"},
-    {"{\"operation\":\"release\",\"id\":\"a\",\"token\":\"1\"}", "/token",
-     "token is not a valid lock token; send the field token of the response "
-     "to POST /locks, unchanged"},
-    {"{\"operation\":\"extend\",\"wait_ms\":1," ID_AND_TOKEN "}", "/wait_ms",
-     "the field wait_ms " ITEM_FIELDS},
-    {"{\"operation\":\"extend\",\"a/b\":1," ID_AND_TOKEN "}", "/a~1b",
-     "the field a~1b " ITEM_FIELDS},
+     "/idempotency_key"},
+    {"{\"operation\":\"extend\",\"token\":\"" TOKEN "\"}", "/id"},
+    {"{\"operation\":\"extend\",\"id\":\"~~\",\"token\":\"" TOKEN "\"}", "/id"},
+    {"{\"operation\":\"release\",\"id\":\"a\"}", "/token"},
+    {"{\"operation\":\"release\",\"id\":\"a\",\"token\":\"1\"}", "/token"},
+    {"{\"operation\":\"extend\",\"wait_ms\":1," ID_AND_TOKEN "}", "/wait_ms"},
+    {"{\"operation\":\"extend\",\"a/b\":1," ID_AND_TOKEN "}", "/a~1b"},
 };
 
 TEST_EACH(what_is_wrong_with_one_is_told, bad_items)
@@ -622,7 +549,6 @@ TEST_EACH(what_is_wrong_with_one_is_told, bad_items)
     ck_assert_int_eq(errors.count, 1);
     ck_assert_str_eq(errors.list[0].pointer,
                      textf("/operations/1%s", bad_items[_i].pointer));
-    ck_assert_str_eq(errors.list[0].detail, bad_items[_i].detail);
     ck_assert(parse_item(2));
 }
 

@@ -184,10 +184,10 @@ static const struct {
     int port; /* 0: that of the other */
     const char *error;
 } listens[] = {
-    {"127.0.0.1", 0, "listen 127.0.0.1:%d: address already in use"},
-    {"192.0.2.1", 7, "listen 192.0.2.1:7: cannot assign requested address"},
+    {"127.0.0.1", 0, "listen 127.0.0.1:%d: address already"},
+    {"192.0.2.1", 7, "listen 192.0.2.1:7: cannot assign"},
     {"2001:db8::1", 7, "listen [2001:db8::1]:7: "},
-    {"nowhere.test", 7, "listen nowhere.test:7: name or service not known"},
+    {"nowhere.test", 7, "listen nowhere.test:7: name or service"},
 };
 
 TEST_EACH(where_it_cannot_listen_it_does_not_start, listens)

@@ -112,12 +112,12 @@ TEST(votes_are_told_by_node)
     ck_assert_str_eq(json_string_value(json_at(root, "nodes.0.node")), "a");
     ck_assert_str_eq(json_string_value(json_at(root, "nodes.0.vote")),
                      "silent");
-    ck_assert_str_eq(json_string_value(json_at(root, "nodes.0.detail")),
-                     "no reply within the node timeout");
+    ck_assert_has(json_string_value(json_at(root, "nodes.0.detail")),
+                  "the node timeout");
     ck_assert_str_eq(json_string_value(json_at(root, "nodes.2.vote")),
                      "quarantined");
-    ck_assert_str_eq(json_string_value(json_at(root, "nodes.2.detail")),
-                     "may have forgotten locks; votes again in 67 s");
+    ck_assert_has(json_string_value(json_at(root, "nodes.2.detail")),
+                  "votes again in 67 s");
     json_decref(root);
     play_end();
 }
