@@ -275,7 +275,10 @@ static void print_answer(const char *name, char *body)
 static void print_problem(const char *name, const struct problem *problem)
 {
     struct http_response response;
-    problem_respond(problem, "id", &response);
+    problem_respond(
+        &(struct http_call){.request = &(struct http_request){.id = "id"},
+                            .response = &response},
+        problem);
     assert(response.status == problem_kinds[problem->code].status);
     print_answer(name, response.body);
 }
@@ -325,7 +328,8 @@ static void print_answers(const struct engine *engine)
     };
     struct problem unready = {.detail = "a", .states = &nodes};
     http_response_init(&alive);
-    (void)handler_begin(NULL, &probe, NULL, &alive);
+    probe.call.response = &alive;
+    (void)handler_begin(NULL, &probe, NULL);
     print_answer("Grant", render_grant(&result, &times, &len));
     print_answer("Release", render_release(&result, &len));
     print_answer("Lock", render_inspect(&result, 1, &len));

@@ -72,7 +72,7 @@ bool ask_send(const char *method, const char *target, const char *body)
             ask.request.content_type = span_of("application/json");
     }
     http_find_call(&ask.request);
-    if (!handler_begin(&ask.service, &ask.request, NULL, &ask.response))
+    if (!handler_begin(&ask.service, &ask.request, NULL))
         return false;
     read_answer();
     return true;
@@ -80,7 +80,7 @@ bool ask_send(const char *method, const char *target, const char *body)
 
 void ask_answer(int64_t now_us)
 {
-    handler_answer(&ask.service, &ask.request, now_us, &ask.response);
+    handler_answer(&ask.service, &ask.request, now_us);
     read_answer();
 }
 

@@ -251,7 +251,7 @@ static void refuse(int status, const char *code, struct span names)
 {
     ask.response.status = status;
     ask.response.code = code;
-    audit_note_refusal(audited.audit, &ask.request.call, names, &ask.response);
+    audit_note_refusal(audited.audit, &ask.request.call, names);
 }
 
 static const struct {

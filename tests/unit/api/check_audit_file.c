@@ -24,7 +24,7 @@ static void note(void)
                                                 .resource = {"order:42", 8}};
     ask.request.match.call = LOCK_RELEASE;
     ask.response.status = 200;
-    audit_note(audited.audit, &ask.request.call, &result, &ask.response);
+    audit_note(audited.audit, &ask.request.call, &result);
 }
 
 static bool is_written(void *arg)
@@ -169,8 +169,7 @@ TEST(without_an_audit_log_nothing_happens)
                          engine_peek(play.engine, ask.request.call.op));
     note();
     ask.response.status = 401;
-    audit_note_refusal(NULL, &ask.request.call, (struct span){0},
-                       &ask.response);
+    audit_note_refusal(NULL, &ask.request.call, (struct span){0});
     audit_reopen(NULL);
     audit_free(NULL);
     ck_assert(!ask.request.call.is_audited);

@@ -30,6 +30,7 @@ static void set_up(void)
                                      .method = "PUT",
                                      .target = "/locks/secret/extend",
                                      .call.lock_token = span_of("secret"),
+                                     .call.response = &response,
                                      .body = span_of("secret"),
                                      .head_read_us = START,
                                      .counted_as = LOCK_EXTEND};
@@ -51,7 +52,7 @@ static const char *read_log(void)
 static void note(int status, int64_t took_us)
 {
     response.status = status;
-    exchange_note_answer(&exchange, &limit, &response, START + took_us);
+    exchange_note_answer(&exchange, &limit, START + took_us);
 }
 
 SUITE(exchange_log, .set_up = set_up, .tear_down = said_end);
