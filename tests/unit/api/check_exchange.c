@@ -262,15 +262,6 @@ TEST(a_batch_waits_for_its_last_operation)
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
-TEST(a_batch_that_is_known_at_once_is_answered_at_once)
-{
-    for (int i = 0; i < 3; i++)
-        play.is_refusing[i] = true;
-    pair_expect(request("POST", "/batch", both), 200);
-    ck_assert_int_eq(pair.wakes, 0);
-    ck_assert(!exchange_has_grant(pair.it));
-}
-
 TEST(a_batch_without_grants_ends_with_its_answer)
 {
     wait_for("{\"operations\":[" KEEP "]}");

@@ -156,18 +156,3 @@ TEST(good_answers_use_up_no_lines)
     note(500, 0);
     ck_assert_has(read_log(), " dropped=0\n");
 }
-
-TEST(each_answer_is_counted)
-{
-    note(200, 3);
-    note(503, 4);
-    note(503, 5);
-    request->counted_as = METRICS_PROBE;
-    note(200, 6);
-    ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][200], 1);
-    ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][503], 2);
-    ck_assert_uint_eq(metrics.responses[METRICS_PROBE][200], 1);
-    ck_assert_uint_eq(metrics.request_duration[LOCK_EXTEND].count, 3);
-    ck_assert_uint_eq(metrics.request_duration[LOCK_EXTEND].sum_us, 12);
-    ck_assert_uint_eq(metrics.request_duration[METRICS_PROBE].sum_us, 6);
-}

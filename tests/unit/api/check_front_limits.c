@@ -161,16 +161,6 @@ TEST(stopping_begins_nothing_that_came_too_late)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
 }
 
-TEST(stopping_answers_all_that_wait)
-{
-    fill(SERVED_ACQUIRE);
-    served_await_acquires(SERVED_CONNECTIONS);
-    front_free(served.front);
-    served.front = NULL;
-    for (int i = 0; i < SERVED_CONNECTIONS; i++)
-        served_expect_last(clients[i], "\"code\":\"shutting_down\"");
-}
-
 /* ---- starting ----------------------------------------------------------- */
 
 static struct front *start_another(char error[FRONT_ERROR_MAX])

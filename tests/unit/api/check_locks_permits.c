@@ -27,16 +27,6 @@ TEST(a_grant_tells_its_slot)
     ck_assert_str_eq(ask_text("token"), play.sent[0].token);
 }
 
-TEST(slots_are_told_in_the_order_of_their_numbers)
-{
-    ask_and_vote("POST", "/locks",
-                 "{\"resource\":\"pool\",\"limit\":11,\"permits\":11}",
-                 CALL_ACQUIRE, VOTE_GRANTED);
-    ask_expect(201, NULL);
-    for (size_t i = 0; i < 11; i++)
-        ck_assert_int_eq(ask_number(textf("slots.%zu", i)), (int64_t)i);
-}
-
 static const struct {
     const char *method, *target, *body;
     enum call_kind kind;
@@ -61,17 +51,6 @@ TEST_EACH(each_answer_tells_the_pool_and_the_slots, calls)
     ck_assert_uint_eq(json_array_size(ask_member("slots")), 2);
     ck_assert_int_eq(ask_number("slots.0"), 9);
     ck_assert_int_eq(ask_number("slots.1"), 10);
-}
-
-/* Two locks, whose names look alike. */
-TEST(a_lock_named_like_a_slot_is_none)
-{
-    ask_and_vote("POST", "/locks", "{\"resource\":\"pool#0\"}", CALL_ACQUIRE,
-                 VOTE_GRANTED);
-    ask_expect(201, NULL);
-    ck_assert_str_eq(ask_text("resource"), "pool#0");
-    ck_assert_ptr_null(ask_member("slots"));
-    ck_assert_str_ne(ask_text("id"), ID);
 }
 
 TEST(a_full_pool_is_held)

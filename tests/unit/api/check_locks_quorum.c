@@ -4,9 +4,6 @@
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 
-/* Of a random time so many show its range. */
-enum { TRIALS = 40 };
-
 static const int64_t retry_most_ms[LOCK_CALLS] = {
     [LOCK_ACQUIRE] = 1000, [LOCK_EXTEND] = 300, [LOCK_RELEASE] = 1000,
     [LOCK_INSPECT] = 1000, [LOCK_FORCE] = 1000,
@@ -35,25 +32,6 @@ TEST(nodes_that_answered_are_not_missing)
     play_answer_range(CALL_ACQUIRE, 2, 5, UNFIT(LOADING));
     ask_expect_now(503, "no_quorum");
     ask_expect_detail("3 of 5 nodes");
-}
-
-/* Several attempts must fit into what is left of the validity. */
-TEST(an_extension_is_tried_again_within_its_ttl)
-{
-    int64_t longest_ms[2] = {0};
-    for (int i = 0; i < 2 * TRIALS; i++) {
-        ask_anew();
-        int call = i % 2;
-        for (int node = 0; node < 3; node++)
-            play.is_refusing[node] = true;
-        ck_assert(!ask_call(call));
-        ask_answer(play.now_us);
-        ask_expect(503, "no_quorum");
-        if (ask.response.retry_after_ms > longest_ms[call])
-            longest_ms[call] = ask.response.retry_after_ms;
-    }
-    ck_assert_int_gt(longest_ms[0], 300);
-    ck_assert_int_le(longest_ms[1], 300);
 }
 
 static int asked_in_quarantine;

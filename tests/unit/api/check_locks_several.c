@@ -102,25 +102,3 @@ TEST(a_repeat_is_answered_with_200_and_a_new_token)
     ck_assert_int_gt(ask_number("fencing_token"), INT64_C(1795221641865000));
     ck_assert_str_eq(ask.response.location, "/locks/order:42");
 }
-
-/* Nor is what it took undone if nobody reads the answer. */
-TEST(an_unread_repeat_stays)
-{
-    ask_with_key();
-    play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
-    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    ask_answer(play.now_us);
-    int before = play_count(CALL_RELEASE); /* of what was tried first */
-    (void)engine_abandon(play.engine, ask.request.call.op);
-    ask.request.call.op = 0;
-    ck_assert_int_eq(play_count(CALL_RELEASE), before);
-}
-
-TEST(another_key_finds_the_lock_held)
-{
-    ask.request.call.idempotency_key = span_of(KEY "-2");
-    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
-    play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
-    ask_expect_now(409, "lock_held");
-    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
-}
