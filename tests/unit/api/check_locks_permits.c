@@ -7,51 +7,8 @@
 #include "ask.h"
 
 #define BODY "{\"resource\":\"pool\",\"limit\":1}"
-#define ID "~cG9vbB8w" /* slot 0 of pool */
-
-#define TWO_ID "~~cG9vbB8xMApwb29sHzk" /* slots 10 and 9 */
-#define TOKEN "{\"token\":\"" ASK_TOKEN "\"}"
 
 SUITE(locks_permits, .set_up = ask_begin, .tear_down = ask_end);
-
-TEST(a_grant_tells_its_slot)
-{
-    ask_and_vote("POST", "/locks", BODY, CALL_ACQUIRE, VOTE_GRANTED);
-    ask_expect(201, NULL);
-    ck_assert_str_eq(ask_text("id"), ID);
-    ck_assert_str_eq(ask_text("resource"), "pool");
-    ck_assert_int_eq(ask_number("limit"), 1);
-    ck_assert_uint_eq(json_array_size(ask_member("slots")), 1);
-    ck_assert_int_eq(ask_number("slots.0"), 0);
-    ck_assert_str_eq(ask.response.location, "/locks/" ID);
-    ck_assert_str_eq(ask_text("token"), play.sent[0].token);
-}
-
-static const struct {
-    const char *method, *target, *body;
-    enum call_kind kind;
-    int ballot, status;
-} calls[] = {
-    {"GET", "/locks/" TWO_ID, NULL, CALL_INSPECT, VOTE_FREE, 200},
-    {"PUT", "/locks/" TWO_ID "/extend", TOKEN, CALL_EXTEND, VOTE_EXTENDED, 200},
-    {"DELETE", "/locks/" TWO_ID, TOKEN, CALL_RELEASE, VOTE_HELD, 409},
-    {"DELETE", "/locks/" TWO_ID, TOKEN, CALL_RELEASE, VOTE_DELETED, 200},
-};
-
-/* Whatever is asked about it, and whether or not it comes to something. */
-TEST_EACH(each_answer_tells_the_pool_and_the_slots, calls)
-{
-    ask_and_vote(calls[_i].method, calls[_i].target, calls[_i].body,
-                 calls[_i].kind, calls[_i].ballot);
-    ck_assert_int_eq(ask.response.status, calls[_i].status);
-    ck_assert_str_eq(ask_text("id"), TWO_ID);
-    ck_assert_str_eq(ask_text("resource"), "pool");
-    ck_assert_ptr_null(ask_member("resources"));
-    ck_assert_ptr_null(ask_member("limit"));
-    ck_assert_uint_eq(json_array_size(ask_member("slots")), 2);
-    ck_assert_int_eq(ask_number("slots.0"), 9);
-    ck_assert_int_eq(ask_number("slots.1"), 10);
-}
 
 TEST(a_full_pool_is_held)
 {

@@ -112,11 +112,3 @@ TEST(what_is_still_free_is_shown_at_the_end)
     ask_expect_now(200, NULL);
     expect_state(false, "free", 0);
 }
-
-TEST(without_a_wait_a_free_lock_is_shown_at_once)
-{
-    ck_assert(!watch(""));
-    play_answer_range(CALL_INSPECT, 0, 3, VOTE_FREE);
-    ask_expect_now(200, NULL);
-    expect_state(false, "free", 0);
-}

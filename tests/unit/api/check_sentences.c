@@ -18,34 +18,6 @@
 #define BATCH "POST /batch\n\n{\"operations\":["
 #define END "]}"
 
-/* Sends "METHOD target?name=value", fields and a body, as HTTP writes them;
- * returns the Authorization. */
-static const char *prepare(const char *text, const char **method,
-                           const char **target, const char **content)
-{
-    static struct head head;
-    const char *behind = strstr(text, "\n\n");
-    size_t len = behind != NULL ? (size_t)(behind - text) : strlen(text);
-    struct span rest = span_of(textf("%.*s", (int)len, text));
-    struct span line = span_take(&rest, '\n');
-    struct span word = span_take(&line, ' ');
-    *method = textf("%.*s", (int)word.len, word.ptr);
-    word = span_take(&line, '?');
-    *target = textf("%.*s", (int)word.len, word.ptr);
-    *content = behind != NULL ? behind + 2 : NULL;
-    while (line.len > 0) {
-        struct span value = span_take(&line, '&');
-        struct span name = span_take(&value, '=');
-        query_add(&ask.request.query, name, value);
-    }
-    head_init(&head, 0, 0);
-    fields_add(&head, rest.len > 0 ? rest.ptr : "");
-    ask.request.call.lock_token = head.values[HEAD_LOCK_TOKEN];
-    ask.request.call.idempotency_key = head.values[HEAD_IDEMPOTENCY_KEY];
-    ask.request.content_type = head.values[HEAD_CONTENT_TYPE];
-    return head.values[HEAD_AUTHORIZATION].ptr;
-}
-
 SUITE(sentences, .set_up = ask_begin, .tear_down = ask_end);
 
 /* ---- what is wrong with a request --------------------------------------- */
@@ -225,9 +197,7 @@ static const struct {
 
 TEST_EACH(what_is_wrong_with_a_request_is_told, asked)
 {
-    const char *method, *target, *content;
-    (void)prepare(asked[_i].text, &method, &target, &content);
-    ck_assert(ask_send(method, target, content));
+    ck_assert(ask_http(asked[_i].text));
     ck_assert_str_eq(ask_text(ask_member("detail") != NULL
                                   ? "detail"
                                   : "results.0.problem.detail"),
@@ -332,13 +302,13 @@ GROUP(refusals, .set_up = ask_begin, .tear_down = judged_end);
 
 TEST_EACH(why_somebody_may_not_ask_is_told, admitted)
 {
-    const char *method, *target, *content;
     judged_use("a " S " read prefix=a\nb " AUTHTEXT_OTHER
                " metrics expires=2020-01-01T00:00:00Z\n");
-    const char *authorization =
-        prepare(admitted[_i].text, &method, &target, &content);
-    ck_assert_str_eq(judged_admit(method, target, authorization)->detail,
-                     admitted[_i].sentence);
+    ask_read(admitted[_i].text);
+    ck_assert_str_eq(
+        judged_admit(ask.request.method, ask.request.target, ask.authorization)
+            ->detail,
+        admitted[_i].sentence);
 }
 
 static const struct {
