@@ -18,9 +18,7 @@ TEST(a_full_pool_is_held)
         PLAY_REPLY(CALL_SLOTS, i, .vote = VOTE_DONE, .pttl_ms = 500,
                    .slots = span_of("1"));
     ask_expect_now(409, "lock_held");
-    ck_assert_str_eq(ask_text("id"), "pool");
-    ck_assert_str_eq(ask_text("resource"), "pool");
-    ck_assert_ptr_null(ask_member("held_by"));
+    ask_expect_members("id=pool resource=pool -held_by");
     ask_expect_retry(500);
     ask_expect_closed();
 }
@@ -58,16 +56,9 @@ TEST(the_slots_of_a_pool_are_told)
         play_answer(CALL_INSPECT, i, VOTE_FREE);
     }
     ask_expect_now(200, NULL);
-    ck_assert_str_eq(ask_text("id"), "pool");
-    ck_assert_int_eq(ask_number("limit"), 3);
-    ck_assert_int_eq(ask_number("waiters"), 0);
-    ck_assert_uint_eq(json_array_size(ask_member("slots")), 1);
-    ck_assert_int_eq(ask_number("slots.0.slot"), 1);
-    ck_assert_int_eq(ask_number("slots.0.fencing_token"), 7);
-    ck_assert_str_eq(ask_text("slots.0.owner"), "me");
-    ck_assert_uint_eq(json_array_size(ask_member("free")), 2);
-    ck_assert_int_eq(ask_number("free.0"), 0);
-    ck_assert_int_eq(ask_number("free.1"), 2);
+    ask_expect_members("id=pool limit=3 waiters=0 slots=#1 slots.0.slot=1 "
+                       "slots.0.fencing_token=7 slots.0.owner=me free=#2 "
+                       "free.0=0 free.1=2");
 }
 
 TEST(clients_that_wait_for_a_pool_are_counted)
