@@ -394,12 +394,21 @@ bool access_stands(struct access *access, struct http_call *call,
     return false;
 }
 
-/* It was refused when its body was read; false. */
+/* It was refused when its body was read, or later; false. */
 static bool respond_late(struct http_call *call, enum account_result result)
 {
     note_result(call, result);
     access_respond_refusal(call);
     return false;
+}
+
+/* It may not have one more of these; false. */
+static bool respond_busy(struct http_call *call, enum problem_code code,
+                         const char *detail)
+{
+    access_refuse(call, code, detail);
+    call->caller->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    return respond_late(call, ACCOUNT_LIMITED);
 }
 
 /* For the second time, with the body. */
@@ -460,15 +469,6 @@ bool access_narrow(struct access *access, struct http_call *call,
 }
 
 /* ---- locks held --------------------------------------------------------- */
-
-/* It may not have one more of these; false. */
-static bool respond_busy(struct http_call *call, enum problem_code code,
-                         const char *detail)
-{
-    note_result(call, ACCOUNT_LIMITED);
-    problem_respond_busy(call, code, detail);
-    return false;
-}
 
 void access_refuse_reservation(struct http_call *call)
 {

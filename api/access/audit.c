@@ -129,7 +129,7 @@ static void begin_request(struct json *json, const char *event,
 static void put_names(struct json *json, struct span names)
 {
     if (names.len > 0)
-        render_lock_as_list(json, names);
+        render_lock(json, names, true);
 }
 
 static void audit_put_answer(struct json *json, const struct http_call *call)

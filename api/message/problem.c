@@ -128,7 +128,7 @@ static void put_members(struct json *json, const struct problem *problem,
     json_put_text(json, "detail", span_of(problem->detail));
     json_put_text(json, "request_id", span_of(request_id));
     if (problem->resource.len > 0)
-        render_lock(json, problem->resource);
+        render_lock(json, problem->resource, false);
     if (problem->retry_after_ms > 0)
         json_put_integer(json, "retry_after_ms", problem->retry_after_ms);
     if (problem->waited_ms != NULL)
