@@ -5,6 +5,7 @@
 #include "../../lib/jsonat/jsonat.h"
 #include "../../lib/suite/suite.h"
 #include "fields.h"
+#include "quoted.h"
 
 struct ask ask;
 
@@ -68,7 +69,7 @@ bool ask_send(const char *method, const char *target, const char *body)
     ask.request.target = target;
     ask.request.head_read_us = play.now_us;
     if (body != NULL) {
-        ask.request.body = span_of(body);
+        ask.request.body = span_of(quoted(body));
         if (ask.request.content_type.ptr == NULL)
             ask.request.content_type = span_of("application/json");
     }

@@ -34,7 +34,8 @@ void ask_end(void);
 /* Clears the request. */
 void ask_anew(void);
 
-/* True: the response is there; else ask_answer must follow. body NULL: none. */
+/* True: the response is there; else ask_answer must follow. body NULL: none;
+ * each ' in it is sent as a ". */
 bool ask_send(const char *method, const char *target, const char *body);
 void ask_answer(int64_t now_us);
 

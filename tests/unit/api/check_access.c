@@ -222,16 +222,16 @@ static const struct {
     const char *body;
     bool is_inside;
 } bodies[] = {
-    {"{\"resource\":\"b/x\"}", true},
-    {"{\"resource\":\"\\u0062/x\"}", true},
-    {"{\"resource\":\"b\\/x\"}", true},
-    {"{\"resource\":\"c\"}", false},
-    {"{\"resource\":\" b/x\"}", false},
-    {"{\"resources\":[\"bc\",\"b/x\"]}", true},
-    {"{\"resources\":[\"b/x\",\"c\"]}", false},
-    {"{\"resources\":[\"a\",\"b/x\"]}", false},
-    {"{\"resources\":[\"b/x\",\"bb\",\"bc\"]}", false},
-    {"{\"resources\":[\"c\"]}", false},
+    {"{'resource':'b/x'}", true},
+    {"{'resource':'\\u0062/x'}", true},
+    {"{'resource':'b\\/x'}", true},
+    {"{'resource':'c'}", false},
+    {"{'resource':' b/x'}", false},
+    {"{'resources':['bc','b/x']}", true},
+    {"{'resources':['b/x','c']}", false},
+    {"{'resources':['a','b/x']}", false},
+    {"{'resources':['b/x','bb','bc']}", false},
+    {"{'resources':['c']}", false},
 };
 
 TEST_EACH(what_an_acquire_names_must_lie_inside, bodies)

@@ -33,7 +33,7 @@ TEST(who_is_removed_before_the_body_came_is_refused)
     judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n");
     (void)judged_admit("POST", "/locks", "Bearer secret");
     judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
-    ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ck_assert(ask_send("POST", "/locks", "{'resource':'a'}"));
     ask_expect(401, "unauthorized");
     ck_assert_str_eq(ask.response.challenge, INVALID);
     struct span prefix = span_of("");
@@ -138,10 +138,9 @@ TEST(who_has_expired_is_known_and_refused)
     ck_assert_str_eq(refusal->challenge, INVALID);
     ck_assert_str_eq(ask.request.identity, "a"); /* for the audit log */
     access_end(judged_access, &ask.request.call, true);
-    authtext_expect_metric(
-        judged_access, play.now_us,
-        "redlockd_identity_requests_total{identity=\"a\",result=\"forbidden\"} "
-        "1\n");
+    authtext_expect_metric(judged_access, play.now_us,
+                           "redlockd_identity_requests_total{identity=\"a\","
+                           "result=\"forbidden\"} 1\n");
     ck_assert_ptr_null(judged_admit("POST", "/locks", "Bearer other")->detail);
     ck_assert_ptr_null(judged_admit("GET", "/livez", "Bearer secret")->detail);
 }

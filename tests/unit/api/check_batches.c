@@ -17,16 +17,15 @@
 #define OTHER_TOKEN "1795221642000000.00112233445566778899aabbccddeeff01234567"
 #define READER "1795221642000000~8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 #define OTHER_READER "1795221642000000~00112233445566778899aabbccddeeff01234567"
-#define OF(id, token) "\"id\":\"" id "\",\"token\":\"" token "\"}"
-#define ACQUIRE(name) "{\"operation\":\"acquire\",\"resource\":\"" name "\"}"
+#define OF(id, token) "'id':'" id "','token':'" token "'}"
+#define ACQUIRE(name) "{'operation':'acquire','resource':'" name "'}"
 #define SHARE(name)                                                            \
-    "{\"operation\":\"acquire\",\"resource\":\"" name "\",\"mode\":"           \
-    "\"shared\"}"
-#define PERMIT(name)                                                           \
-    "{\"operation\":\"acquire\",\"resource\":\"" name "\",\"limit\":9}"
-#define EXTEND(id, token) "{\"operation\":\"extend\"," OF(id, token)
-#define RELEASE(id, token) "{\"operation\":\"release\"," OF(id, token)
-#define BATCH(operations) "{\"operations\":[" operations "]}"
+    "{'operation':'acquire','resource':'" name "','mode':"                     \
+    "'shared'}"
+#define PERMIT(name) "{'operation':'acquire','resource':'" name "','limit':9}"
+#define EXTEND(id, token) "{'operation':'extend'," OF(id, token)
+#define RELEASE(id, token) "{'operation':'release'," OF(id, token)
+#define BATCH(operations) "{'operations':[" operations "]}"
 #define MIXED                                                                  \
     BATCH(ACQUIRE("a") "," EXTEND("~Yi9j",                                     \
                                   ASK_TOKEN) "," RELEASE("c", OTHER_TOKEN))
@@ -60,10 +59,9 @@ GROUP(answers, .set_up = ask_begin, .tear_down = ask_end);
 
 TEST(each_operation_is_done_as_if_it_were_alone)
 {
-    ck_assert(!send_body(BATCH(
-        "{\"operation\":\"acquire\",\"resource\":\"a\",\"ttl_ms\":3000,"
-        "\"owner\":\"me\"}," EXTEND("~Yi9j",
-                                    ASK_TOKEN) "," RELEASE("c", OTHER_TOKEN))));
+    ck_assert(!send_body(
+        BATCH("{'operation':'acquire','resource':'a','ttl_ms':3000,'owner':'me'"
+              "}," EXTEND("~Yi9j", ASK_TOKEN) "," RELEASE("c", OTHER_TOKEN))));
     ck_assert_int_eq(play_count(CALL_ACQUIRE), PLAY_NODES);
     ck_assert_int_eq(play_count(CALL_EXTEND), PLAY_NODES);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
@@ -80,8 +78,8 @@ TEST(each_operation_is_done_as_if_it_were_alone)
                        "results.0.grant.owner=me results.0.grant.ttl_ms=3000 "
                        "results.1.status=200 results.1.grant.resource=b/c "
                        "results.1.grant.token=" ASK_TOKEN
-                       " results.1.grant.ttl_ms=12000 "
-                       "results.2.status=200 results.2.release.id=c");
+                       " results.1.grant.ttl_ms=12000 results.2.status=200 "
+                       "results.2.release.id=c");
     ck_assert_str_eq(ask.response.location, "");
 }
 
@@ -125,8 +123,7 @@ TEST(a_failure_does_not_stop_the_others)
 
 #define BAD_ID EXTEND("~~", ASK_TOKEN)
 #define BAD_TOKEN RELEASE("b", "1")
-#define BAD_KEY                                                                \
-    "{\"operation\":\"acquire\",\"resource\":\"k\",\"idempotency_key\":\"1\"}"
+#define BAD_KEY "{'operation':'acquire','resource':'k','idempotency_key':'1'}"
 
 TEST(a_bad_operation_does_not_stop_the_others)
 {
@@ -149,8 +146,7 @@ TEST(a_bad_operation_does_not_stop_the_others)
 /* It would pause alone. */
 TEST(split_votes_for_a_lock_delay_nobody)
 {
-    ck_assert(
-        !send_body(BATCH("{\"operation\":\"acquire\",\"resource\":\"a\"}")));
+    ck_assert(!send_body(BATCH("{'operation':'acquire','resource':'a'}")));
     play_split_votes();
     ask_expect_now(200, NULL);
     ask_expect_members("results.0.status=409");
@@ -179,16 +175,15 @@ TEST(where_all_outcomes_are_known_at_once_the_answer_is_there)
     play.on_answer = note_answer;
     ck_assert(
         send_body(BATCH(EXTEND("a", ASK_TOKEN) "," EXTEND("b", OTHER_TOKEN))));
-    ask_expect_members("results.0.problem.code=no_quorum "
-                       "results.1.problem.code=no_quorum");
+    ask_expect_members(
+        "results.0.problem.code=no_quorum results.1.problem.code=no_quorum");
 }
 
 TEST(each_has_its_own_key)
 {
     static const char keyed[] =
-        BATCH("{\"operation\":\"acquire\",\"resource\":\"a\","
-              "\"idempotency_key\":\"0123456789abcdef\"},"
-              "{\"operation\":\"acquire\",\"resource\":\"b\"}");
+        BATCH("{'operation':'acquire','resource':'a','idempotency_key':'"
+              "0123456789abcdef'},{'operation':'acquire','resource':'b'}");
     ck_assert(!send_body(keyed));
     ck_assert_ptr_nonnull(strchr(play.sent[0].token, '+'));
     ck_assert_ptr_null(strchr(play.sent[PLAY_NODES].token, '+'));
@@ -216,7 +211,7 @@ TEST_EACH(what_a_head_says_of_one_operation_is_refused, headers)
 
 TEST(a_body_that_is_wrong_does_nothing)
 {
-    ck_assert(send_body("{\"operations\":[],\"a\":1}"));
+    ck_assert(send_body("{'operations':[],'a':1}"));
     ask_expect(400, "invalid_request");
     ck_assert_int_eq(play.sent_count, 0);
     ask_anew();
@@ -234,8 +229,8 @@ TEST(a_drained_server_grants_nothing_and_extends)
     vote(CALL_EXTEND, VOTE_EXTENDED);
     vote(CALL_RELEASE, VOTE_DELETED);
     ask_answer(play.now_us);
-    ask_expect_members("results.0.problem.code=shutting_down "
-                       "results.1.status=200");
+    ask_expect_members(
+        "results.0.problem.code=shutting_down results.1.status=200");
 }
 
 TEST(one_that_is_abandoned_leaves_no_operation)
@@ -289,10 +284,10 @@ static const struct {
     {ACQUIRE("a") "," ACQUIRE("b") "," ACQUIRE("a"), "/operations/2"},
     {ACQUIRE("a") "," RELEASE("a", ASK_TOKEN), "/operations/1"},
     {RELEASE("a", ASK_TOKEN) "," EXTEND("a", OTHER_TOKEN), "/operations/1"},
-    {"{\"operation\":\"acquire\",\"resources\":[\"b\",\"a\"]}," ACQUIRE("b"),
+    {"{'operation':'acquire','resources':['b','a']}," ACQUIRE("b"),
      "/operations/1"},
-    {ACQUIRE("c") ",{\"operation\":\"acquire\",\"resources\":[\"b\",\"c\"]}"
-                  "," ACQUIRE("b"),
+    {ACQUIRE("c") ",{'operation':'acquire','resources':['b','c']}," ACQUIRE(
+         "b"),
      "/operations/1"},
     {SHARE("a") "," SHARE("a") "," EXTEND("a", READER), NULL},
     {SHARE("a") "," EXTEND("a", ASK_TOKEN), "/operations/1"},
@@ -306,9 +301,7 @@ static const struct {
     {PERMIT("a") "," ACQUIRE("a"), "/operations/1"},
     {PERMIT("a") "," SHARE("a"), "/operations/1"},
     /* what is refused is of no lock */
-    {ACQUIRE("a") ",{\"operation\":\"acquire\",\"resource\":\"a\","
-                  "\"ttl_ms\":1}",
-     NULL},
+    {ACQUIRE("a") ",{'operation':'acquire','resource':'a','ttl_ms':1}", NULL},
 };
 
 GROUP(clashes, .set_up = ask_begin, .tear_down = ask_end);
@@ -316,7 +309,7 @@ GROUP(clashes, .set_up = ask_begin, .tear_down = ask_end);
 TEST_EACH(two_operations_of_one_lock_are_refused_and_nothing_is_done, clashes)
 {
     bool is_answered =
-        send_body(textf("{\"operations\":[%s]}", clashes[_i].operations));
+        send_body(textf("{'operations':[%s]}", clashes[_i].operations));
     if (clashes[_i].pointer == NULL) {
         ck_assert(!is_answered);
         ck_assert_int_gt(play.sent_count, 0);
@@ -342,17 +335,16 @@ static const struct {
 TEST_EACH(a_batch_has_two_hundred_resources_at_most, crowds)
 {
     static char text[65536];
-    size_t len = (size_t)sprintf(text, "{\"operations\":[");
+    size_t len = (size_t)sprintf(text, "{'operations':[");
     for (int i = 0; i < crowds[_i].operations; i++) {
-        len += (size_t)sprintf(text + len, "%s{\"operation\":\"acquire\",",
+        len += (size_t)sprintf(text + len, "%s{'operation':'acquire',",
                                i > 0 ? "," : "");
         if (crowds[_i].limit > 0)
-            len += (size_t)sprintf(text + len,
-                                   "\"resource\":\"p%d\",\"limit\":%d}", i,
-                                   crowds[_i].limit);
+            len += (size_t)sprintf(text + len, "'resource':'p%d','limit':%d}",
+                                   i, crowds[_i].limit);
         for (int n = 0; n < crowds[_i].names && crowds[_i].limit == 0; n++)
-            len += (size_t)sprintf(text + len, "%s\"%d-%d\"%s",
-                                   n > 0 ? "," : "\"resources\":[", i, n,
+            len += (size_t)sprintf(text + len, "%s'%d-%d'%s",
+                                   n > 0 ? "," : "'resources':[", i, n,
                                    n == crowds[_i].names - 1 ? "]}" : "");
     }
     (void)sprintf(text + len, "]}");
@@ -376,10 +368,10 @@ static void tear_down_judged(void)
 static const char *many(int count)
 {
     static char body[TEXT_MAX];
-    int len = snprintf(body, sizeof body, "{\"operations\":[");
+    int len = snprintf(body, sizeof body, "{'operations':[");
     for (int i = 0; i < count; i++)
         len += snprintf(body + len, sizeof body - (size_t)len,
-                        "%s{\"operation\":\"acquire\",\"resource\":\"a%d\"}",
+                        "%s{'operation':'acquire','resource':'a%d'}",
                         i > 0 ? "," : "", i);
     snprintf(body + len, sizeof body - (size_t)len, "]}");
     return body;
@@ -469,8 +461,7 @@ TEST(an_acquire_that_lost_its_right_is_undone_alone)
     grant();
     judged_change("a " AUTHTEXT_SECRET " lock prefix=a1\n");
     ask_answer(play.now_us);
-    ask_expect_members("results.0.problem.code=forbidden "
-                       "results.1.status=201");
+    ask_expect_members("results.0.problem.code=forbidden results.1.status=201");
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert(span_is(play_find(CALL_RELEASE, 0)->call.resource, "a0"));
 }

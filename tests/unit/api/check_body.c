@@ -6,6 +6,7 @@
 #include "../../../api/message/jsonload.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
+#include "quoted.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -22,7 +23,7 @@ static void tear_down(void)
 static bool parse(const char *text, enum lock_call call)
 {
     body_fini(&body); /* of the one before */
-    return body_read(&body, span_of(text), call, MAX_TTL_MS, &errors);
+    return body_read(&body, span_of(quoted(text)), call, MAX_TTL_MS, &errors);
 }
 
 static void expect_span(struct span text, const char *expected)
@@ -35,10 +36,10 @@ SUITE(body, .tear_down = tear_down);
 
 TEST(a_byte_order_mark_is_left_out)
 {
-    ck_assert(parse("\xef\xbb\xbf{\"resource\":\"a\"}", LOCK_ACQUIRE));
+    ck_assert(parse("\xef\xbb\xbf{'resource':'a'}", LOCK_ACQUIRE));
     expect_span(body.resource, "a");
     ck_assert(!parse("\xef\xbb\xbf", LOCK_ACQUIRE));
-    ck_assert(!parse("{\"resource\":\"a\"}\xef\xbb\xbf", LOCK_ACQUIRE));
+    ck_assert(!parse("{'resource':'a'}\xef\xbb\xbf", LOCK_ACQUIRE));
 }
 
 #define MARKED "byte order mark"
@@ -62,9 +63,9 @@ static const struct {
     {{"\x78\x01\0\0", 4}, "zlib (78 01)"},
     {{"\x78\xda\xab\x56", 4}, "zlib (78 da)"},
     {{"\x28\xb5\x2f\xfd\x04\0", 6}, "zstd (28 b5)"},
-    {{"\xef\xbb\xbf\xef\xbb\xbf{\"resource\":\"a\"}", 22}, MARKED},
-    {{"\xef\xbb\xbf \n\xef\xbb\xbf{\"resource\":\"a\"}", 24}, MARKED},
-    {{" \xef\xbb\xbf{\"resource\":\"a\"}", 20}, MARKED},
+    {{"\xef\xbb\xbf\xef\xbb\xbf{'resource':'a'}", 22}, MARKED},
+    {{"\xef\xbb\xbf \n\xef\xbb\xbf{'resource':'a'}", 24}, MARKED},
+    {{" \xef\xbb\xbf{'resource':'a'}", 20}, MARKED},
     {{"\xef\xbb\xbf\xef\xbb\xbf", 6}, MARKED},
 };
 
@@ -78,8 +79,8 @@ TEST_EACH(what_a_body_is_instead_of_json_is_named, no_json)
 
 TEST(members_of_an_acquire_are_read)
 {
-    ck_assert(parse("{\"resource\":\"caf\\u00e9\",\"ttl_ms\":1000,"
-                    "\"wait_ms\":7,\"owner\":\"a@b:/-._\"}",
+    ck_assert(parse("{'resource':'caf\\u00e9','ttl_ms':1000,'wait_ms':7,'owner'"
+                    ":'a@b:/-._'}",
                     LOCK_ACQUIRE));
     expect_span(body.resource, "caf\xc3\xa9");
     expect_span(body.owner, "a@b:/-._");
@@ -91,24 +92,23 @@ TEST(members_of_an_acquire_are_read)
 
 TEST(milliseconds_reach_to_both_ends)
 {
-    ck_assert(parse("{\"resource\":\"x\",\"ttl_ms\":100,\"wait_ms\":0}",
-                    LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x','ttl_ms':100,'wait_ms':0}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.ttl_ms, 100);
     ck_assert_int_eq(body.wait_ms, 0);
-    ck_assert(parse("{\"resource\":\"x\",\"ttl_ms\":60000,\"wait_ms\":45000}",
-                    LOCK_ACQUIRE));
+    ck_assert(
+        parse("{'resource':'x','ttl_ms':60000,'wait_ms':45000}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.ttl_ms, MAX_TTL_MS);
     ck_assert_int_eq(body.wait_ms, WAIT_MAX_MS);
 }
 
 TEST(members_may_be_left_out)
 {
-    ck_assert(parse(" {\"resource\":\"x\"}\r\n", LOCK_ACQUIRE));
+    ck_assert(parse(" {'resource':'x'}\r\n", LOCK_ACQUIRE));
     ck_assert(body.ttl_ms == 0 && body.owner.ptr == NULL);
     ck_assert_int_eq(body.wait_ms, 0);
     ck_assert(parse("{}", LOCK_EXTEND));
     ck_assert(body.token.ptr == NULL && body.ttl_ms == 0);
-    ck_assert(parse("{\"token\":\"t\"}", LOCK_RELEASE));
+    ck_assert(parse("{'token':'t'}", LOCK_RELEASE));
     expect_span(body.token, "t");
 }
 
@@ -117,16 +117,15 @@ static const struct {
     const char *body;
     enum lock_call call;
 } unset[] = {
-    {"{\"resource\":\"x\",\"resources\":null,\"ttl_ms\":null,"
-     "\"wait_ms\":null,\"owner\":null,\"mode\":null,\"limit\":null,"
-     "\"permits\":null}",
+    {"{'resource':'x','resources':null,'ttl_ms':null,'wait_ms':null,'owner':"
+     "null,'mode':null,'limit':null,'permits':null}",
      LOCK_ACQUIRE},
-    {"{\"resources\":[],\"slots\":[],\"resource\":\"x\"}", LOCK_ACQUIRE},
-    {"{\"resources\":[\"x\"],\"resource\":null}", LOCK_ACQUIRE},
-    {"{\"token\":null,\"ttl_ms\":null,\"mode\":null}", LOCK_EXTEND},
-    {"{\"token\":null}", LOCK_RELEASE},
-    {"{\"resources\":[],\"slots\":[]}", LOCK_EXTEND},
-    {"{\"resources\":[],\"slots\":[]}", LOCK_RELEASE},
+    {"{'resources':[],'slots':[],'resource':'x'}", LOCK_ACQUIRE},
+    {"{'resources':['x'],'resource':null}", LOCK_ACQUIRE},
+    {"{'token':null,'ttl_ms':null,'mode':null}", LOCK_EXTEND},
+    {"{'token':null}", LOCK_RELEASE},
+    {"{'resources':[],'slots':[]}", LOCK_EXTEND},
+    {"{'resources':[],'slots':[]}", LOCK_RELEASE},
     {"null", LOCK_EXTEND},
     {" null\n", LOCK_RELEASE},
 };
@@ -152,78 +151,73 @@ static const struct {
     {"[]", LOCK_ACQUIRE, ""},
     {"1", LOCK_ACQUIRE, ""},
     {"null", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":null}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\"}x", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"resource\":\"x\"}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"\\u0000\"}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"\\ud800\"}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"\xff\"}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"ttl_ms\":9223372036854775808}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"ttl_ms\":1e400}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"x\",}", LOCK_ACQUIRE, ""},
-    {"{'resource':'x'}", LOCK_ACQUIRE, ""},
+    {"{'resource':null}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'x'}x", LOCK_ACQUIRE, ""},
+    {"{'resource':'x','resource':'x'}", LOCK_ACQUIRE, ""},
+    {"{'resource':'\\u0000'}", LOCK_ACQUIRE, ""},
+    {"{'resource':'\\ud800'}", LOCK_ACQUIRE, ""},
+    {"{'resource':'\xff'}", LOCK_ACQUIRE, ""},
+    {"{'resource':'x','ttl_ms':9223372036854775808}", LOCK_ACQUIRE, ""},
+    {"{'resource':'x','ttl_ms':1e400}", LOCK_ACQUIRE, ""},
+    {"{'resource':'x',}", LOCK_ACQUIRE, ""},
+    {"{resource:'x'}", LOCK_ACQUIRE, ""},
     {"{}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\",\"TTL_MS\":1000}", LOCK_ACQUIRE, "/TTL_MS"},
-    {"{\"resource\":\"a\\nb\"}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\",\"ttl_ms\":1000.0}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"owner\":\"caf\xc3\xa9\"}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":\"a+b\"}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":7}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"\"}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"redlockd:x\"}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\",\"ttl_ms\":99}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":60001}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":-9223372036854775808}", LOCK_ACQUIRE,
-     "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":1e3}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":true}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"owner\":\"a b\"}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":\"\"}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":{}}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"wait_ms\":-1}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":45001}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":1.5}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_EXTEND, "/wait_ms"},
-    {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_RELEASE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"resources\":[\"y\"]}", LOCK_ACQUIRE, "/resources"},
-    {"{\"resource\":\"x\",\"resources\":[\"y\",\"z\"]}", LOCK_ACQUIRE,
-     "/resources"},
-    {"{\"resources\":\"x\"}", LOCK_ACQUIRE, "/resources"},
-    {"{\"resources\":null}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resources\":{\"0\":\"x\"}}", LOCK_ACQUIRE, "/resources"},
-    {"{\"resources\":[]}", LOCK_ACQUIRE, "/resources"},
-    {"{\"resources\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\","
-     "\"j\",\"k\",\"l\",\"m\",\"n\",\"o\",\"p\",\"q\"]}",
+    {"{'resource':'x','TTL_MS':1000}", LOCK_ACQUIRE, "/TTL_MS"},
+    {"{'resource':'a\\nb'}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'x','ttl_ms':1000.0}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','owner':'caf\xc3\xa9'}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':'x','owner':'a+b'}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':7}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':''}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'redlockd:x'}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'x','ttl_ms':99}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','ttl_ms':60001}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','ttl_ms':-9223372036854775808}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','ttl_ms':1e3}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','ttl_ms':true}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','owner':'a b'}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':'x','owner':''}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':'x','owner':{}}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':'x','wait_ms':-1}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','wait_ms':45001}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','wait_ms':1.5}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','wait_ms':'1'}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'token':'t','wait_ms':1}", LOCK_EXTEND, "/wait_ms"},
+    {"{'token':'t','wait_ms':1}", LOCK_RELEASE, "/wait_ms"},
+    {"{'resource':'x','resources':['y']}", LOCK_ACQUIRE, "/resources"},
+    {"{'resource':'x','resources':['y','z']}", LOCK_ACQUIRE, "/resources"},
+    {"{'resources':'x'}", LOCK_ACQUIRE, "/resources"},
+    {"{'resources':null}", LOCK_ACQUIRE, "/resource"},
+    {"{'resources':{'0':'x'}}", LOCK_ACQUIRE, "/resources"},
+    {"{'resources':[]}", LOCK_ACQUIRE, "/resources"},
+    {"{'resources':['a','b','c','d','e','f','g','h','i','j','k','l','m','n','o'"
+     ",'p','q']}",
      LOCK_ACQUIRE, "/resources"},
-    {"{\"resources\":[1]}", LOCK_ACQUIRE, "/resources/0"},
-    {"{\"resources\":[\"a\",[\"b\"]]}", LOCK_ACQUIRE, "/resources/1"},
-    {"{\"resources\":[\"a\",\"b\",\"c\\n\"]}", LOCK_ACQUIRE, "/resources/2"},
-    {"{\"resources\":[\"\"]}", LOCK_ACQUIRE, "/resources/0"},
-    {"{\"resources\":[\"a\",\"redlockd:x\"]}", LOCK_ACQUIRE, "/resources/1"},
-    {"{\"resources\":[\"d\",\"a\",\"b\",\"a\"]}", LOCK_ACQUIRE, "/resources/3"},
-    {"{\"token\":\"t\",\"resources\":[\"a\"]}", LOCK_EXTEND, "/resources"},
-    {"{\"token\":\"t\",\"resources\":[\"a\"]}", LOCK_RELEASE, "/resources"},
-    {"{\"resource\":\"x\",\"token\":\"t\"}", LOCK_ACQUIRE, "/token"},
-    {"{\"resource\":\"x\",\"a/b~c\":1}", LOCK_ACQUIRE, "/a~1b~0c"},
-    {"{\"resource\":\"x\"}", LOCK_EXTEND, "/resource"},
-    {"{\"token\":5}", LOCK_EXTEND, "/token"},
-    {"{\"ttl_ms\":1}", LOCK_EXTEND, "/ttl_ms"},
-    {"{\"ttl_ms\":1000}", LOCK_RELEASE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":45001}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"limit\":0}", LOCK_ACQUIRE, "/limit"},
-    {"{\"resource\":\"x\",\"limit\":1001}", LOCK_ACQUIRE, "/limit"},
-    {"{\"resource\":\"x\",\"limit\":\"1\"}", LOCK_ACQUIRE, "/limit"},
-    {"{\"limit\":3}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\",\"permits\":1}", LOCK_ACQUIRE, "/permits"},
-    {"{\"resource\":\"x\",\"limit\":2,\"permits\":3}", LOCK_ACQUIRE,
-     "/permits"},
-    {"{\"resource\":\"x\",\"limit\":20,\"permits\":17}", LOCK_ACQUIRE,
-     "/permits"},
-    {"{\"resource\":\"x\",\"limit\":20,\"permits\":0}", LOCK_ACQUIRE,
-     "/permits"},
-    {"{\"resources\":[\"x\"],\"limit\":2}", LOCK_ACQUIRE, "/limit"},
+    {"{'resources':[1]}", LOCK_ACQUIRE, "/resources/0"},
+    {"{'resources':['a',['b']]}", LOCK_ACQUIRE, "/resources/1"},
+    {"{'resources':['a','b','c\\n']}", LOCK_ACQUIRE, "/resources/2"},
+    {"{'resources':['']}", LOCK_ACQUIRE, "/resources/0"},
+    {"{'resources':['a','redlockd:x']}", LOCK_ACQUIRE, "/resources/1"},
+    {"{'resources':['d','a','b','a']}", LOCK_ACQUIRE, "/resources/3"},
+    {"{'token':'t','resources':['a']}", LOCK_EXTEND, "/resources"},
+    {"{'token':'t','resources':['a']}", LOCK_RELEASE, "/resources"},
+    {"{'resource':'x','token':'t'}", LOCK_ACQUIRE, "/token"},
+    {"{'resource':'x','a/b~c':1}", LOCK_ACQUIRE, "/a~1b~0c"},
+    {"{'resource':'x'}", LOCK_EXTEND, "/resource"},
+    {"{'token':5}", LOCK_EXTEND, "/token"},
+    {"{'ttl_ms':1}", LOCK_EXTEND, "/ttl_ms"},
+    {"{'ttl_ms':1000}", LOCK_RELEASE, "/ttl_ms"},
+    {"{'resource':'x','wait_ms':45001}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','wait_ms':'1'}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','limit':0}", LOCK_ACQUIRE, "/limit"},
+    {"{'resource':'x','limit':1001}", LOCK_ACQUIRE, "/limit"},
+    {"{'resource':'x','limit':'1'}", LOCK_ACQUIRE, "/limit"},
+    {"{'limit':3}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'x','permits':1}", LOCK_ACQUIRE, "/permits"},
+    {"{'resource':'x','limit':2,'permits':3}", LOCK_ACQUIRE, "/permits"},
+    {"{'resource':'x','limit':20,'permits':17}", LOCK_ACQUIRE, "/permits"},
+    {"{'resource':'x','limit':20,'permits':0}", LOCK_ACQUIRE, "/permits"},
+    {"{'resources':['x'],'limit':2}", LOCK_ACQUIRE, "/limit"},
 };
 
 TEST_EACH(what_is_wrong_is_pointed_at, bad)
@@ -239,9 +233,9 @@ TEST_EACH(what_is_wrong_is_pointed_at, bad)
 TEST_RANGE(several_resources_are_sorted_and_joined, 0, 3)
 {
     static const char *const orders[] = {
-        "{\"resources\":[\"a\",\"a/b\",\"\\u00e9\"]}",
-        "{\"resources\":[\"\\u00e9\",\"a/b\",\"a\"]}",
-        "{\"resources\":[\"a/b\",\"a\",\"\\u00e9\"]}",
+        "{'resources':['a','a/b','\\u00e9']}",
+        "{'resources':['\\u00e9','a/b','a']}",
+        "{'resources':['a/b','a','\\u00e9']}",
     };
     ck_assert(parse(orders[_i], LOCK_ACQUIRE));
     ck_assert(body.has_resources && !body.has_resource);
@@ -250,7 +244,7 @@ TEST_RANGE(several_resources_are_sorted_and_joined, 0, 3)
 
 TEST(one_of_several_is_one)
 {
-    ck_assert(parse("{\"resources\":[\"a\"]}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resources':['a']}", LOCK_ACQUIRE));
     expect_span(body.resource, "a");
     ck_assert_ptr_null(body.joined);
 }
@@ -259,9 +253,9 @@ TEST(one_of_several_is_one)
 static const char *list(int count, int bytes)
 {
     static char text[HTTP_BODY_MAX];
-    int len = sprintf(text, "{\"resources\":[");
+    int len = sprintf(text, "{'resources':[");
     for (int i = 0; i < count; i++)
-        len += sprintf(text + len, "%s\"%02d%0*d\"", i > 0 ? "," : "", i,
+        len += sprintf(text + len, "%s'%02d%0*d'", i > 0 ? "," : "", i,
                        bytes - 2, 0);
     sprintf(text + len, "]}");
     return text;
@@ -274,8 +268,8 @@ TEST(all_resources_have_at_most_4096_bytes)
         strcpy(text, list(NAMES_MAX, 255));
         /* they have 4095 with what stands between them: é for a 0 of the last
          * is the 4096th, and one more in front of it too many */
-        char *last = strrchr(text, '"') - 1;
-        strcpy(last, "\xc3\xa9\"]}");
+        char *last = strrchr(text, '\'') - 1;
+        strcpy(last, "\xc3\xa9']}");
         char *first = strstr(text, "000000");
         if (extra > 0) {
             memmove(first + 2, first + 1, strlen(first + 1) + 1);
@@ -292,8 +286,7 @@ TEST(all_resources_have_at_most_4096_bytes)
 
 TEST(each_wrong_resource_is_told)
 {
-    ck_assert(!parse("{\"resources\":[\"a\",2,\"\",\"b\",\"a\",\"b\"]}",
-                     LOCK_ACQUIRE));
+    ck_assert(!parse("{'resources':['a',2,'','b','a','b']}", LOCK_ACQUIRE));
     static const char *const pointers[] = {"/resources/1", "/resources/2",
                                            "/resources/4", "/resources/5"};
     ck_assert_int_eq(errors.count, (int)COUNT(pointers));
@@ -307,7 +300,7 @@ TEST(each_wrong_resource_is_told)
 
 TEST(all_errors_are_told_at_once)
 {
-    ck_assert(!parse("{\"ttl_ms\":0,\"owner\":1,\"what\":2}", LOCK_ACQUIRE));
+    ck_assert(!parse("{'ttl_ms':0,'owner':1,'what':2}", LOCK_ACQUIRE));
     ck_assert_int_eq(errors.count, 4);
     ck_assert_str_eq(errors.list[0].pointer, "/ttl_ms");
     ck_assert_str_eq(errors.list[3].pointer, "/resource");
@@ -317,7 +310,7 @@ TEST(all_errors_are_told_at_once)
 TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
 {
     const char *name;
-    ck_assert(!parse("{\"what\":1}", (enum lock_call)_i));
+    ck_assert(!parse("{'what':1}", (enum lock_call)_i));
     for (int n = 0; (name = body_member((enum lock_call)_i, n)) != NULL; n++)
         ck_assert_has(errors.list[0].detail, name);
     ck_assert_str_eq(body_item_member((enum lock_call)_i, 0), "operation");
@@ -326,28 +319,27 @@ TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
 
 TEST(a_mode_is_read)
 {
-    ck_assert(parse("{\"resource\":\"x\",\"mode\":\"shared\"}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x','mode':'shared'}", LOCK_ACQUIRE));
     ck_assert(body.has_mode && body.is_shared);
-    ck_assert(parse("{\"mode\":\"exclusive\"}", LOCK_EXTEND));
+    ck_assert(parse("{'mode':'exclusive'}", LOCK_EXTEND));
     ck_assert(body.has_mode && !body.is_shared);
-    ck_assert(!parse("{\"resource\":\"x\",\"mode\":\"SHARED\"}", LOCK_ACQUIRE));
+    ck_assert(!parse("{'resource':'x','mode':'SHARED'}", LOCK_ACQUIRE));
     ck_assert_str_eq(errors.list[0].pointer, "/mode");
-    ck_assert(!parse("{\"resource\":\"x\",\"mode\":1}", LOCK_ACQUIRE));
-    ck_assert(!parse("{\"resource\":\"x\",\"mode\":\"shared\",\"limit\":2}",
-                     LOCK_ACQUIRE));
+    ck_assert(!parse("{'resource':'x','mode':1}", LOCK_ACQUIRE));
+    ck_assert(
+        !parse("{'resource':'x','mode':'shared','limit':2}", LOCK_ACQUIRE));
     ck_assert_str_eq(errors.list[0].pointer, "/mode");
 }
 
 TEST(a_limit_is_read)
 {
-    ck_assert(parse("{\"resource\":\"x\",\"limit\":1000}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x','limit':1000}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.limit, 1000);
     ck_assert_int_eq(body.permits, 1);
-    ck_assert(parse("{\"permits\":16,\"limit\":16,\"resource\":\"x\"}",
-                    LOCK_ACQUIRE));
+    ck_assert(parse("{'permits':16,'limit':16,'resource':'x'}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.permits, 16);
-    ck_assert(parse("{\"resource\":\"x#\",\"limit\":2}", LOCK_ACQUIRE));
-    ck_assert(parse("{\"resource\":\"x\"}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x#','limit':2}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x'}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.limit, 0);
 }
 
@@ -355,7 +347,7 @@ TEST(a_limit_is_read)
 TEST(the_name_of_a_pool_has_room_for_a_slot)
 {
     for (int len = 251; len <= 252; len++) {
-        const char *text = textf("{\"resource\":\"%0*d\",\"limit\":1}", len, 0);
+        const char *text = textf("{'resource':'%0*d','limit':1}", len, 0);
         ck_assert_int_eq(parse(text, LOCK_ACQUIRE), len == 251);
     }
     ck_assert_str_eq(errors.list[0].pointer, "/resource");
@@ -368,8 +360,8 @@ TEST(the_names_of_all_slots_fit_into_a_lock)
     for (int i = 0; i < 63; i++)
         strcat(name, "\xf0\x9f\x94\x92");
     for (int permits = 15; permits <= 16; permits++) {
-        const char *text = textf(
-            "{\"resource\":\"%s\",\"limit\":16,\"permits\":%d}", name, permits);
+        const char *text =
+            textf("{'resource':'%s','limit':16,'permits':%d}", name, permits);
         ck_assert_int_eq(parse(text, LOCK_ACQUIRE), permits == 15);
     }
     ck_assert_str_eq(errors.list[0].pointer, "/permits");
@@ -378,11 +370,11 @@ TEST(the_names_of_all_slots_fit_into_a_lock)
 TEST(tokens_are_not_repeated)
 {
     static const char *const bodies[] = {
-        "{\"token\":\"secret-1\" \"secret-2\"}",
-        "{\"token\":\"secret-1\xff\"}",
-        "{\"token\":\"secret-1",
-        "{\"token\":secret-1}",
-        "{\"token\":[\"secret-1\"]}",
+        "{'token':'secret-1' 'secret-2'}",
+        "{'token':'secret-1\xff'}",
+        "{'token':'secret-1",
+        "{'token':secret-1}",
+        "{'token':['secret-1']}",
     };
     for (size_t i = 0; i < COUNT(bodies); i++) {
         ck_assert(!parse(bodies[i], LOCK_EXTEND));
@@ -407,10 +399,10 @@ TEST(deep_nesting_is_refused)
 enum { TEXT_MAX = 8000 };
 
 #define TOKEN "1795221642000000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
-#define ID_AND_TOKEN "\"id\":\"a\",\"token\":\"" TOKEN "\""
-#define ACQUIRE "{\"operation\":\"acquire\",\"resource\":\"a\"}"
-#define EXTEND "{\"operation\":\"extend\"," ID_AND_TOKEN "}"
-#define LIST(operations) "{\"operations\":[" operations "]}"
+#define ID_AND_TOKEN "'id':'a','token':'" TOKEN "'"
+#define ACQUIRE "{'operation':'acquire','resource':'a'}"
+#define EXTEND "{'operation':'extend'," ID_AND_TOKEN "}"
+#define LIST(operations) "{'operations':[" operations "]}"
 
 static struct body_list batch;
 
@@ -423,7 +415,7 @@ static void tear_down_list(void)
 static bool parse_list(const char *text)
 {
     body_list_fini(&batch); /* of the one before */
-    return body_list_read(&batch, span_of(text), &errors);
+    return body_list_read(&batch, span_of(quoted(text)), &errors);
 }
 
 static bool parse_item(int n)
@@ -437,13 +429,11 @@ GROUP(batches, .tear_down = tear_down_list);
 TEST(operations_are_read_in_their_order)
 {
     ck_assert(parse_list(LIST(
-        "{\"operation\":\"acquire\",\"resources\":[\"b\",\"a\"],"
-        "\"ttl_ms\":100,\"owner\":\"me\",\"mode\":\"shared\","
-        "\"idempotency_key\":\"k\"},"
-        "{\"operation\":\"extend\",\"ttl_ms\":200," ID_AND_TOKEN "},"
-        "{\"operation\":\"release\",\"id\":\"~Yi9j\",\"token\":\"" TOKEN "\"},"
-        "{\"operation\":\"acquire\",\"resource\":\"p\",\"limit\":9,"
-        "\"permits\":2}")));
+        "{'operation':'acquire','resources':['b','a'],'ttl_ms':100,'owner':'me'"
+        ",'mode':'shared','idempotency_key':'k'},{'operation':'extend','ttl_ms'"
+        ":200," ID_AND_TOKEN
+        "},{'operation':'release','id':'~Yi9j','token':'" TOKEN
+        "'},{'operation':'acquire','resource':'p','limit':9,'permits':2}")));
     ck_assert_int_eq(batch.count, 4);
     ck_assert(parse_item(0));
     ck_assert_int_eq(body.call, LOCK_ACQUIRE);
@@ -469,8 +459,8 @@ TEST(operations_are_read_in_their_order)
 /* In a path it would be percent-encoded; JSON has nothing of that. */
 TEST(a_percent_sign_is_no_code_in_json)
 {
-    ck_assert(parse_list(LIST("{\"operation\":\"release\",\"id\":\"a%2Fb\","
-                              "\"token\":\"" TOKEN "\"}")));
+    ck_assert(parse_list(
+        LIST("{'operation':'release','id':'a%2Fb','token':'" TOKEN "'}")));
     ck_assert(parse_item(0));
     ck_assert(span_is(body.resource, "a%2Fb"));
 }
@@ -479,7 +469,7 @@ TEST(a_percent_sign_is_no_code_in_json)
 static const char *many(int count)
 {
     static char text[TEXT_MAX];
-    int len = snprintf(text, sizeof text, "{\"operations\":[");
+    int len = snprintf(text, sizeof text, "{'operations':[");
     for (int i = 0; i < count; i++)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s%s",
                         i > 0 ? "," : "", ACQUIRE);
@@ -500,9 +490,9 @@ static const struct {
     const char *text, *pointer;
 } bad_lists[] = {
     {"{}", "/operations"},
-    {"{\"operations\":[]}", "/operations"},
-    {"{\"operations\":" ACQUIRE "}", "/operations"},
-    {"{\"operations\":[" ACQUIRE "],\"ttl_ms\":100}", "/ttl_ms"},
+    {"{'operations':[]}", "/operations"},
+    {"{'operations':" ACQUIRE "}", "/operations"},
+    {"{'operations':[" ACQUIRE "],'ttl_ms':100}", "/ttl_ms"},
     {"[" ACQUIRE "]", ""},
     {"", ""},
 };
@@ -519,30 +509,28 @@ static const struct {
 } bad_items[] = {
     {"7", ""},
     {"null", ""},
-    {"{\"resource\":\"a\"}", "/operation"},
-    {"{\"operation\":null,\"resource\":\"a\"}", "/operation"},
-    {"{\"operation\":\"inspect\",\"id\":\"a\"}", "/operation"},
-    {"{\"operation\":1,\"resource\":\"a\"}", "/operation"},
-    {"{\"operation\":\"acquire\"}", "/resource"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"wait_ms\":0}",
-     "/wait_ms"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"ttl_ms\":99}", "/ttl_ms"},
-    {"{\"operation\":\"acquire\",\"resources\":[\"a\",7]}", "/resources/1"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"token\":\"t\"}",
-     "/token"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"idempotency_key\":1}",
+    {"{'resource':'a'}", "/operation"},
+    {"{'operation':null,'resource':'a'}", "/operation"},
+    {"{'operation':'inspect','id':'a'}", "/operation"},
+    {"{'operation':1,'resource':'a'}", "/operation"},
+    {"{'operation':'acquire'}", "/resource"},
+    {"{'operation':'acquire','resource':'a','wait_ms':0}", "/wait_ms"},
+    {"{'operation':'acquire','resource':'a','ttl_ms':99}", "/ttl_ms"},
+    {"{'operation':'acquire','resources':['a',7]}", "/resources/1"},
+    {"{'operation':'acquire','resource':'a','token':'t'}", "/token"},
+    {"{'operation':'acquire','resource':'a','idempotency_key':1}",
      "/idempotency_key"},
-    {"{\"operation\":\"extend\",\"token\":\"" TOKEN "\"}", "/id"},
-    {"{\"operation\":\"extend\",\"id\":\"~~\",\"token\":\"" TOKEN "\"}", "/id"},
-    {"{\"operation\":\"release\",\"id\":\"a\"}", "/token"},
-    {"{\"operation\":\"release\",\"id\":\"a\",\"token\":\"1\"}", "/token"},
-    {"{\"operation\":\"extend\",\"wait_ms\":1," ID_AND_TOKEN "}", "/wait_ms"},
-    {"{\"operation\":\"extend\",\"a/b\":1," ID_AND_TOKEN "}", "/a~1b"},
+    {"{'operation':'extend','token':'" TOKEN "'}", "/id"},
+    {"{'operation':'extend','id':'~~','token':'" TOKEN "'}", "/id"},
+    {"{'operation':'release','id':'a'}", "/token"},
+    {"{'operation':'release','id':'a','token':'1'}", "/token"},
+    {"{'operation':'extend','wait_ms':1," ID_AND_TOKEN "}", "/wait_ms"},
+    {"{'operation':'extend','a/b':1," ID_AND_TOKEN "}", "/a~1b"},
 };
 
 TEST_EACH(what_is_wrong_with_one_is_told, bad_items)
 {
-    ck_assert(parse_list(textf("{\"operations\":[%s,%s,%s]}", ACQUIRE,
+    ck_assert(parse_list(textf("{'operations':[%s,%s,%s]}", ACQUIRE,
                                bad_items[_i].text, EXTEND)));
     ck_assert(parse_item(0));
     ck_assert(!parse_item(1));
@@ -558,9 +546,9 @@ TEST(unknown_members_of_any_length_are_told)
     char name[FAULT_POINTER_MAX + 9];
     memset(name, '/', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    ck_assert(parse_list(textf("{\"operations\":[{\"operation\":\"extend\","
-                               "\"%s\":1," ID_AND_TOKEN "}]}",
-                               name)));
+    ck_assert(parse_list(
+        textf("{'operations':[{'operation':'extend','%s':1," ID_AND_TOKEN "}]}",
+              name)));
     ck_assert(!parse_item(0));
     ck_assert_int_eq(errors.count, 1);
     ck_assert_uint_le(strlen(errors.list[0].pointer), FAULT_POINTER_MAX);
@@ -575,8 +563,8 @@ TEST(without_memory_nothing_is_told)
     starve.is_on = false;
     ck_assert(!is_read);
     ck_assert_int_eq(errors.count, 0);
-    ck_assert(parse_list(LIST("{\"operation\":\"acquire\",\"resources\":"
-                              "[\"a\",\"b\"]}")));
+    ck_assert(
+        parse_list(LIST("{'operation':'acquire','resources':['a','b']}")));
     starve = (struct starve){.is_on = true, .left = 1};
     is_read = parse_item(0);
     starve.is_on = false;

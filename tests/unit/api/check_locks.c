@@ -74,11 +74,10 @@ TEST(a_grant_that_is_too_late_is_released)
 
 TEST(the_ttl_has_a_default)
 {
-    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ck_assert(!ask_send("POST", "/locks", "{'resource':'a'}"));
     ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
     ask_anew();
-    ck_assert(
-        !ask_send("PUT", "/locks/a/extend", "{\"token\":\"" ASK_TOKEN "\"}"));
+    ck_assert(!ask_send("PUT", "/locks/a/extend", "{'token':'" ASK_TOKEN "'}"));
     ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
 }
 
@@ -86,9 +85,9 @@ TEST(the_ttl_has_a_default)
 
 TEST(a_holder_is_told)
 {
-    ask_and_hold("1795221641865000.00112233445566778899aabbccddeeff01234567"
-                 ".web-9",
-                 5000);
+    ask_and_hold(
+        "1795221641865000.00112233445566778899aabbccddeeff01234567.web-9",
+        5000);
     ask_expect_failed(409, "lock_held", 135);
     ck_assert_str_eq(ask_text("held_by.owner"), "web-9");
     ck_assert_int_eq(ask_number("held_by.remaining_ms"), 5000);
@@ -120,8 +119,7 @@ TEST_RANGE(a_crowd_of_readers_is_told_to_readers, 0, 3)
     } rows[] = {{"shared", 3, "too_many_readers"},
                 {"shared", 2, "lock_held"},
                 {"exclusive", 3, "lock_held"}};
-    const char *body =
-        textf("{\"resource\":\"a\",\"mode\":\"%s\"}", rows[_i].mode);
+    const char *body = textf("{'resource':'a','mode':'%s'}", rows[_i].mode);
     ck_assert(!ask_send("POST", "/locks", body));
     for (int i = 0; i < 3; i++)
         PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_HELD, .pttl_ms = 5000,
@@ -160,14 +158,14 @@ TEST(rivals_without_a_holder_are_told)
 /* ---- each call, and what comes of it ------------------------------------- */
 
 #define OWN "\nX-Lock-Token: " ASK_TOKEN
-#define NO_TTL "\n\n{\"ttl_ms\":3000}"
+#define NO_TTL "\n\n{'ttl_ms':3000}"
 #define ORDER "id=order:42 resource=order:42 "
 /* order:42 and order:43 */
 #define TWO "~~b3JkZXI6NDIKb3JkZXI6NDM"
 #define OF_TWO                                                                 \
     "id=" TWO " -resource resources=#2 resources.0=order:42 "                  \
     "resources.1=order:43 "
-#define TAKE_TWO "POST /locks\n\n{\"resources\":[\"order:43\",\"order:42\"]}"
+#define TAKE_TWO "POST /locks\n\n{'resources':['order:43','order:42']}"
 /* slot 0 of pool · slots 10 and 9 of it */
 #define SLOT "~cG9vbB8w"
 #define SLOTS "~~cG9vbB8xMApwb29sHzk"
@@ -198,8 +196,8 @@ static const struct {
     {"DELETE /locks/order:42" OWN, CALL_RELEASE, 0, PLAY_TOKEN_OF(1), 409,
      ORDER "code=not_owner -retry_after_ms"},
     {"GET /locks/order:42", CALL_INSPECT, 0, PLAY_TOKEN_OF(1) ".me", 200,
-     ORDER "held=true owner=me remaining_ms=5000 waiters=0 version=1 "
-           "-released"},
+     ORDER
+     "held=true owner=me remaining_ms=5000 waiters=0 version=1 -released"},
     {"GET /locks/order:42", CALL_INSPECT, VOTE_FREE, NULL, 200,
      ORDER "held=false version=free -mode waiters=0 nodes.held=0"},
     /* several resources */
@@ -213,9 +211,8 @@ static const struct {
     {"DELETE /locks/" TWO OWN, CALL_RELEASE, VOTE_DELETED, NULL, 200, OF_TWO},
     {"GET /locks/" TWO, CALL_INSPECT, VOTE_FREE, NULL, 200, OF_TWO},
     /* permits */
-    {"POST /locks\n\n{\"resource\":\"pool\",\"limit\":1}", CALL_ACQUIRE,
-     VOTE_GRANTED, NULL, 201,
-     "id=" SLOT " resource=pool limit=1 slots=#1 slots.0=0"},
+    {"POST /locks\n\n{'resource':'pool','limit':1}", CALL_ACQUIRE, VOTE_GRANTED,
+     NULL, 201, "id=" SLOT " resource=pool limit=1 slots=#1 slots.0=0"},
     {"GET /locks/" SLOTS, CALL_INSPECT, VOTE_FREE, NULL, 200, OF_SLOTS},
     {"PUT /locks/" SLOTS "/extend" OWN, CALL_EXTEND, VOTE_EXTENDED, NULL, 200,
      OF_SLOTS},
@@ -262,10 +259,10 @@ TEST(an_extension_that_is_too_late_leaves_the_old_validity)
 TEST(a_repeat_is_answered_with_200_and_a_new_token)
 {
     static const char earlier[] =
-        "1795221641865000.00112233445566778899aabbccddeeff01234567"
-        "+HBvC3OTCJKRp830X6_MckQ";
+        "1795221641865000.00112233445566778899aabbccddeeff01234567+"
+        "HBvC3OTCJKRp830X6_MckQ";
     ck_assert(!ask_http("POST /locks\nIdempotency-Key: 0123456789abcdef\n\n"
-                        "{\"resource\":\"order:42\"}"));
+                        "{'resource':'order:42'}"));
     play_hold_range(CALL_ACQUIRE, 0, 3, earlier);
     ck_assert_int_eq(play_count(CALL_REPEAT), PLAY_NODES);
     const char *token = play_find(CALL_REPEAT, 0)->token;

@@ -87,7 +87,7 @@ TEST(a_token_beside_it_is_refused)
         expect_refused();
     }
     set_force("7");
-    ask.request.body = span_of("{\"token\":\"" ASK_TOKEN "\"}");
+    ask.request.body = span_of("{'token':'" ASK_TOKEN "'}");
     expect_refused();
 }
 

@@ -6,7 +6,7 @@
 #include "ask.h"
 
 #define OTHER_TOKEN "1795221642000000.00112233445566778899aabbccddeeff01234567"
-#define IN_BODY "{\"token\":\"" ASK_TOKEN "\"}"
+#define IN_BODY "{'token':'" ASK_TOKEN "'}"
 
 static const struct {
     const char *method, *target, *body;
@@ -17,36 +17,33 @@ static const struct {
 } refused[] = {
     {"POST", "/locks", "{}", "text/plain", NULL, 415, NULL},
     {"POST", "/locks", "", NULL, NULL, 400, ""},
-    {"POST", "/locks", "{\"resource\":1}", NULL, NULL, 400, "/resource"},
-    {"POST", "/locks", "{\"resource\":\"a\",\"ttl_ms\":60001}", NULL, NULL, 400,
+    {"POST", "/locks", "{'resource':1}", NULL, NULL, 400, "/resource"},
+    {"POST", "/locks", "{'resource':'a','ttl_ms':60001}", NULL, NULL, 400,
      "/ttl_ms"},
-    {"POST", "/locks", "{\"resource\":\"a\",\"limit\":0}", NULL, NULL, 400,
-     "/limit"},
-    {"POST", "/locks", "{\"resource\":\"a\",\"wait_ms\":45000}", NULL, NULL, 0,
-     NULL},
-    {"POST", "/locks", "{\"resource\":\"a\"}", NULL, "", 0, NULL},
-    {"POST", "/locks", "{\"resource\":\"a\",\"ttl_ms\":60000}", NULL, NULL, 0,
-     NULL},
+    {"POST", "/locks", "{'resource':'a','limit':0}", NULL, NULL, 400, "/limit"},
+    {"POST", "/locks", "{'resource':'a','wait_ms':45000}", NULL, NULL, 0, NULL},
+    {"POST", "/locks", "{'resource':'a'}", NULL, "", 0, NULL},
+    {"POST", "/locks", "{'resource':'a','ttl_ms':60000}", NULL, NULL, 0, NULL},
     {"PUT", "/locks/a/extend", NULL, NULL, NULL, 400, "/token"},
     {"PUT", "/locks/a/extend", "{}", NULL, NULL, 400, "/token"},
     {"PUT", "/locks/a/extend", "{}", "text/plain", ASK_TOKEN, 415, NULL},
-    {"PUT", "/locks/a/extend", "{\"resource\":\"a\"}", NULL, ASK_TOKEN, 400,
+    {"PUT", "/locks/a/extend", "{'resource':'a'}", NULL, ASK_TOKEN, 400,
      "/resource"},
     {"PUT", "/locks/a/extend", NULL, NULL, "1", 400, "/token"},
     {"PUT", "/locks/a/extend", NULL, NULL, "", 400, "/token"},
     {"PUT", "/locks/a/extend", IN_BODY, NULL, "1", 400, "/token"},
-    {"DELETE", "/locks/a", "{\"wait_ms\":1}", NULL, ASK_TOKEN, 400, "/wait_ms"},
-    {"DELETE", "/locks/a", "{\"token\":\"1\"}", NULL, NULL, 400, "/token"},
-    {"DELETE", "/locks/a", "{\"token\":\"1\"}", NULL, ASK_TOKEN, 400, "/token"},
+    {"DELETE", "/locks/a", "{'wait_ms':1}", NULL, ASK_TOKEN, 400, "/wait_ms"},
+    {"DELETE", "/locks/a", "{'token':'1'}", NULL, NULL, 400, "/token"},
+    {"DELETE", "/locks/a", "{'token':'1'}", NULL, ASK_TOKEN, 400, "/token"},
     {"DELETE", "/locks/a", IN_BODY, NULL, OTHER_TOKEN, 400, "/token"},
     {"DELETE", "/locks/a", IN_BODY, NULL, ASK_TOKEN ".me", 400, "/token"},
-    {"DELETE", "/locks/a", "{\"token\":1}", NULL, ASK_TOKEN, 400, "/token"},
+    {"DELETE", "/locks/a", "{'token':1}", NULL, ASK_TOKEN, 400, "/token"},
     /* however short it is */
     {"DELETE", "/locks/a", "{", NULL, ASK_TOKEN, 400, ""},
     {"DELETE", "/locks/a", IN_BODY, NULL, ASK_TOKEN, 0, NULL},
     {"DELETE", "/locks/a", NULL, NULL, ASK_TOKEN, 0, NULL},
     {"DELETE", "/locks/a", IN_BODY, NULL, NULL, 0, NULL},
-    {"PUT", "/locks/a/extend", "{\"ttl_ms\":5000}", NULL, ASK_TOKEN, 0, NULL},
+    {"PUT", "/locks/a/extend", "{'ttl_ms':5000}", NULL, ASK_TOKEN, 0, NULL},
     {"GET", "/locks/a", NULL, NULL, NULL, 0, NULL},
 };
 
@@ -81,7 +78,7 @@ TEST_EACH(input_is_refused_or_sent_to_the_nodes, refused)
 
 TEST(each_wrong_field_is_listed)
 {
-    ck_assert(ask_send("POST", "/locks", "{\"resource\":1,\"owner\":1}"));
+    ck_assert(ask_send("POST", "/locks", "{'resource':1,'owner':1}"));
     ck_assert_uint_eq(json_array_size(ask_member("errors")), 2);
 }
 
@@ -89,7 +86,7 @@ TEST(each_wrong_field_is_listed)
 TEST(the_token_of_the_head_is_sent)
 {
     ask.request.call.lock_token = span_of(OTHER_TOKEN);
-    ck_assert(!ask_send("PUT", "/locks/a/extend", "{\"ttl_ms\":5000}"));
+    ck_assert(!ask_send("PUT", "/locks/a/extend", "{'ttl_ms':5000}"));
     ck_assert_str_eq(play.sent[0].token, OTHER_TOKEN);
     ck_assert_int_eq(play.sent[0].call.ttl_ms, 5000);
 }
@@ -111,7 +108,7 @@ static const struct {
 TEST_EACH(the_wrong_byte_of_an_idempotency_key_is_told, wrong_bytes)
 {
     ask.request.call.idempotency_key = wrong_bytes[_i].key;
-    ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ck_assert(ask_send("POST", "/locks", "{'resource':'a'}"));
     ask_expect(400, "invalid_request");
     ask_expect_detail(wrong_bytes[_i].where);
     ck_assert_int_eq(play.sent_count, 0);
@@ -135,14 +132,13 @@ static const char *hash_of(const char *key, const char *body)
 TEST(an_idempotency_key_is_hashed_into_the_token)
 {
     static const char key[] = "0123456789abcdef";
-    ck_assert_ptr_null(hash_of(NULL, "{\"resource\":\"order:42\"}"));
-    ck_assert_str_eq(hash_of(key, "{\"resource\":\"order:42\"}"),
+    ck_assert_ptr_null(hash_of(NULL, "{'resource':'order:42'}"));
+    ck_assert_str_eq(hash_of(key, "{'resource':'order:42'}"),
                      "HBvC3OTCJKRp830X6_MckQ");
-    ck_assert_str_eq(hash_of(key, "{\"resources\":[\"order:42\"]}"),
+    ck_assert_str_eq(hash_of(key, "{'resources':['order:42']}"),
                      "HBvC3OTCJKRp830X6_MckQ");
-    ck_assert_str_eq(
-        hash_of(key, "{\"resources\":[\"b\",\"a\"],\"owner\":\"me\"}"),
-        "96cfz9OaZ4GSpIOy1WDgCg.me");
+    ck_assert_str_eq(hash_of(key, "{'resources':['b','a'],'owner':'me'}"),
+                     "96cfz9OaZ4GSpIOy1WDgCg.me");
 }
 
 TEST(a_drained_server_extends_releases_and_inspects)

@@ -6,7 +6,7 @@
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 
-#define BODY "{\"resource\":\"pool\",\"limit\":1}"
+#define BODY "{'resource':'pool','limit':1}"
 
 SUITE(locks_permits, .set_up = ask_begin, .tear_down = ask_end);
 
@@ -56,9 +56,9 @@ TEST(the_slots_of_a_pool_are_told)
         play_answer(CALL_INSPECT, i, VOTE_FREE);
     }
     ask_expect_now(200, NULL);
-    ask_expect_members("id=pool limit=3 waiters=0 slots=#1 slots.0.slot=1 "
-                       "slots.0.fencing_token=7 slots.0.owner=me free=#2 "
-                       "free.0=0 free.1=2");
+    ask_expect_members(
+        "id=pool limit=3 waiters=0 slots=#1 slots.0.slot=1 "
+        "slots.0.fencing_token=7 slots.0.owner=me free=#2 free.0=0 free.1=2");
 }
 
 TEST(clients_that_wait_for_a_pool_are_counted)

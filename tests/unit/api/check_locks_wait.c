@@ -5,7 +5,7 @@
 
 enum { WAIT_MS = 1000 };
 
-#define WAIT "{\"resource\":\"order:42\",\"ttl_ms\":30000,\"wait_ms\":1000}"
+#define WAIT "{'resource':'order:42','ttl_ms':30000,'wait_ms':1000}"
 #define OTHERS PLAY_TOKEN_OF(1) ".web-9"
 
 static void ask_to_wait(void)
@@ -58,8 +58,8 @@ TEST(a_grant_tells_how_long_it_waited)
 TEST(who_does_not_ask_to_wait_is_told_of_no_wait)
 {
     static const char *const bodies[] = {
-        "{\"resource\":\"order:42\"}",
-        "{\"resource\":\"order:42\",\"wait_ms\":0}",
+        "{'resource':'order:42'}",
+        "{'resource':'order:42','wait_ms':0}",
     };
     for (int i = 0; i < 2; i++) {
         ask_anew();

@@ -15,7 +15,7 @@
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define SHARED_TOKEN "1795221642000000~8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 #define ACQUIRE "POST /locks\n\n"
-#define BATCH "POST /batch\n\n{\"operations\":["
+#define BATCH "POST /batch\n\n{'operations':["
 #define END "]}"
 
 SUITE(sentences, .set_up = ask_begin, .tear_down = ask_end);
@@ -29,86 +29,82 @@ static const struct {
     {ACQUIRE "[]", "the body is an array; it must be an object"},
     {ACQUIRE "{", "the body is not valid JSON: the text ends too early, at "
                   "line 1, column 1"},
-    {ACQUIRE "{\"resource\":\"x\",\"resource\":\"y\"}",
+    {ACQUIRE "{'resource':'x','resource':'y'}",
      "the body is not valid JSON: a field occurs twice, at line 1, column 26"},
-    {ACQUIRE "{\"resource\":\"\xff\"}",
-     "the body is not valid JSON: the text is not valid UTF-8, at line 1, "
-     "column 13"},
-    {ACQUIRE "{\"resource\":\"\\u0000\"}",
-     "the body is not valid JSON: a string contains U+0000, at line 1, column "
-     "20"},
+    {ACQUIRE "{'resource':'\xff'}", "the body is not valid JSON: the text is "
+                                    "not valid UTF-8, at line 1, column 13"},
+    {ACQUIRE "{'resource':'\\u0000'}", "the body is not valid JSON: a string "
+                                       "contains U+0000, at line 1, column 20"},
     {ACQUIRE "{} {}", "the body is not valid JSON: text follows the object, at "
                       "line 1, column 4"},
-    {ACQUIRE "{\"resource\":\"x\",\"ttl_ms\":1e400}",
+    {ACQUIRE "{'resource':'x','ttl_ms':1e400}",
      "the body is not valid JSON: a number is too large, at line 1, column 30"},
     {ACQUIRE "\x1f\x8b",
      "the body is compressed by gzip (1f 8b); send it unencoded"},
     {ACQUIRE "\xff\xfe", "the body is in UTF-16 or UTF-32; send UTF-8"},
     {ACQUIRE " \xef\xbb\xbf{}", "the body has a byte order mark (ef bb bf) "
                                 "behind its first character; send none"},
-    {ACQUIRE "{\"what\":1}", "2 fields are invalid, see errors"},
+    {ACQUIRE "{'what':1}", "2 fields are invalid, see errors"},
     {ACQUIRE "{}", "resource, the name to lock, is missing; to lock several, "
                    "send resources instead"},
-    {ACQUIRE "{\"resource\":1}", "resource is an integer; it must be a string"},
-    {ACQUIRE "{\"resource\":\"\"}", "resource must not be empty"},
-    {ACQUIRE "{\"resource\":\"\xc3\xa9\\n\"}",
+    {ACQUIRE "{'resource':1}", "resource is an integer; it must be a string"},
+    {ACQUIRE "{'resource':''}", "resource must not be empty"},
+    {ACQUIRE "{'resource':'\xc3\xa9\\n'}",
      "resource must not contain control characters"},
-    {ACQUIRE "{\"resource\":\"redlockd:x\"}",
+    {ACQUIRE "{'resource':'redlockd:x'}",
      "resource must not contain \"redlockd:\", which is reserved"},
-    {ACQUIRE "{\"resource\":\"x\",\"resources\":[\"y\"]}",
+    {ACQUIRE "{'resource':'x','resources':['y']}",
      "resource and resources must not be sent together; send only one of them"},
-    {ACQUIRE "{\"resources\":[]}",
+    {ACQUIRE "{'resources':[]}",
      "resources has 0 elements; it must be an array of 1 to 16 strings"},
-    {ACQUIRE "{\"resources\":{}}",
+    {ACQUIRE "{'resources':{}}",
      "resources is an object; it must be an array of 1 to 16 strings"},
-    {ACQUIRE "{\"resources\":[7]}",
+    {ACQUIRE "{'resources':[7]}",
      "a resource is an integer; it must be a string"},
-    {ACQUIRE "{\"resources\":[\"a\",\"a\"]}",
+    {ACQUIRE "{'resources':['a','a']}",
      "a resource occurs twice; send each one once"},
-    {ACQUIRE "{\"resources\":[\"a\",\"\"]}", "a resource must not be empty"},
-    {ACQUIRE "{\"resource\":\"x\",\"ttl_ms\":99}",
+    {ACQUIRE "{'resources':['a','']}", "a resource must not be empty"},
+    {ACQUIRE "{'resource':'x','ttl_ms':99}",
      "ttl_ms is 99; it must be an integer from 100 to 60000 (milliseconds)"},
-    {ACQUIRE "{\"resource\":\"x\",\"wait_ms\":1.5}",
+    {ACQUIRE "{'resource':'x','wait_ms':1.5}",
      "wait_ms is a number with a fraction or an exponent; it must be an "
      "integer from 0 to 45000 (milliseconds)"},
-    {ACQUIRE "{\"resource\":\"x\",\"owner\":\"a+b\"}",
+    {ACQUIRE "{'resource':'x','owner':'a+b'}",
      "owner has 3 bytes, or a character that is not allowed; use 1 to 64 of "
      "A-Z a-z 0-9 . _ : @ / -, or leave it out"},
-    {ACQUIRE "{\"resource\":\"x\",\"mode\":\"SHARED\"}",
+    {ACQUIRE "{'resource':'x','mode':'SHARED'}",
      "mode must be \"exclusive\" or \"shared\""},
-    {ACQUIRE "{\"resource\":\"x\",\"permits\":1}",
+    {ACQUIRE "{'resource':'x','permits':1}",
      "permits must be sent with limit, the number of permits that there are"},
-    {ACQUIRE "{\"resources\":[\"x\"],\"limit\":2}",
+    {ACQUIRE "{'resources':['x'],'limit':2}",
      "limit must not be sent with resources; send resource"},
-    {ACQUIRE "{\"resource\":\"x\",\"mode\":\"shared\",\"limit\":2}",
+    {ACQUIRE "{'resource':'x','mode':'shared','limit':2}",
      "mode must not be \"shared\" if limit is sent: a permit has one holder"},
-    {ACQUIRE "{\"resource\":\"x\",\"limit\":2,\"permits\":3}",
+    {ACQUIRE "{'resource':'x','limit':2,'permits':3}",
      "permits is 3, but there are only 2 (limit)"},
-    {ACQUIRE "{\"resource\":1,\"owner\":1}",
-     "2 fields are invalid, see errors"},
+    {ACQUIRE "{'resource':1,'owner':1}", "2 fields are invalid, see errors"},
     {"PUT /locks/a/extend\n",
      "the lock token is missing; send the one from the acquire response, in "
      "the header X-Lock-Token or in the field token"},
     {"PUT /locks/a/extend\nX-Lock-Token: 1\n",
      "X-Lock-Token is not a valid lock token; send the field token of the "
      "response to POST /locks, unchanged"},
-    {"DELETE /locks/a\n\n{\"token\":\"1\"}",
+    {"DELETE /locks/a\n\n{'token':'1'}",
      "token is not a valid lock token; send the field token of the response to "
      "POST /locks, unchanged"},
-    {"DELETE /locks/a\nX-Lock-Token: " ASK_TOKEN
-     ".me\n\n{\"token\":\"" ASK_TOKEN "\"}",
+    {"DELETE /locks/a\nX-Lock-Token: " ASK_TOKEN ".me\n\n{'token':'" ASK_TOKEN
+     "'}",
      "X-Lock-Token and the field token differ; send only one of them"},
     {"POST /locks\nContent-Type: text/plain\n\n{}",
      "the body must have Content-Type: application/json; with curl, add -H "
      "'Content-Type: application/json'"},
-    {"POST /locks\nIdempotency-Key: x\n\n{\"resource\":\"a\"}",
+    {"POST /locks\nIdempotency-Key: x\n\n{'resource':'a'}",
      "the header Idempotency-Key must have 16 to 64 characters of A-Z a-z 0-9 "
      "_ -; a UUID is one"},
-    {"POST /locks\nIdempotency-Key: "
-     "{6f1c27a5-b9d0-4e6e}\n\n{\"resource\":\"a\"}",
+    {"POST /locks\nIdempotency-Key: {6f1c27a5-b9d0-4e6e}\n\n{'resource':'a'}",
      "the header Idempotency-Key must have 16 to 64 characters of A-Z a-z 0-9 "
      "_ -, but its byte 1 is {; a UUID alone is one"},
-    {"POST /locks\nIdempotency-Key: 0123456789 abcdef\n\n{\"resource\":\"a\"}",
+    {"POST /locks\nIdempotency-Key: 0123456789 abcdef\n\n{'resource':'a'}",
      "the header Idempotency-Key must have 16 to 64 characters of A-Z a-z 0-9 "
      "_ -, but its byte 11 is 0x20; a UUID alone is one"},
     {"DELETE /locks/a?force=7\nX-Lock-Token: 1\n",
@@ -122,7 +118,7 @@ static const struct {
     {"GET /locks/a?after=1&wait_ms=45001",
      "the argument wait_ms must be an integer from 0 to 45000 (milliseconds)"},
     {"PUT /locks/a/extend\n\n"
-     "{\"token\":\"" SHARED_TOKEN "\",\"mode\":\"exclusive\"}",
+     "{'token':'" SHARED_TOKEN "','mode':'exclusive'}",
      "a shared lock cannot become an exclusive one: two readers that both "
      "waited for that would wait for ever; release it, and acquire an "
      "exclusive one"},
@@ -154,37 +150,35 @@ static const struct {
     {"POST /batch\n\n{}", "operations is missing; send an array of 1 to 100 "
                           "objects, each with the field operation"},
     {BATCH END, "operations is empty; it must have 1 to 100 objects"},
-    {"POST /batch\n\n{\"operations\":{}}",
+    {"POST /batch\n\n{'operations':{}}",
      "operations is an object; it must be an array of 1 to 100 objects"},
     {BATCH "7" END, "an operation is an integer; it must be an object"},
     {BATCH "{}" END, "operation is missing; send acquire, extend or release"},
-    {BATCH "{\"operation\":\"inspect\"}" END,
+    {BATCH "{'operation':'inspect'}" END,
      "operation must be \"acquire\", \"extend\" or \"release\""},
-    {BATCH "{\"operation\":\"acquire\",\"resource\":\"a\",\"wait_ms\":0}" END,
+    {BATCH "{'operation':'acquire','resource':'a','wait_ms':0}" END,
      "an acquire in a batch does not wait; leave wait_ms out, or send the "
      "acquire alone, to POST /locks"},
-    {BATCH "{\"operation\":\"acquire\",\"resource\":\"a\",\"token\":\"t\"}" END,
+    {BATCH "{'operation':'acquire','resource':'a','token':'t'}" END,
      "the field token is unknown here; the fields are operation, resource, "
      "resources, ttl_ms, owner, mode, limit, permits and idempotency_key"},
-    {BATCH "{\"operation\":\"acquire\",\"resource\":\"a\",\"idempotency_key\":"
-           "\"x\"}" END,
+    {BATCH "{'operation':'acquire','resource':'a','idempotency_key':\"x\"}" END,
      "idempotency_key must have 16 to 64 characters of A-Z a-z 0-9 _ -; a UUID "
      "is one"},
-    {BATCH "{\"operation\":\"extend\",\"token\":\"" ASK_TOKEN "\"}" END,
+    {BATCH "{'operation':'extend','token':'" ASK_TOKEN "'}" END,
      "id is missing; send the field id of the response to POST /locks, "
      "unchanged"},
-    {BATCH "{\"operation\":\"extend\",\"id\":\"~~\",\"token\":\"" ASK_TOKEN
-           "\"}" END,
+    {BATCH "{'operation':'extend','id':'~~','token':'" ASK_TOKEN "'}" END,
      "id names no lock; send the field id of the response to POST /locks, "
      "unchanged"},
-    {BATCH "{\"operation\":\"release\",\"id\":\"a\"}" END,
+    {BATCH "{'operation':'release','id':'a'}" END,
      "token is missing; send the field token of the response to POST /locks, "
      "unchanged"},
-    {BATCH "{\"operation\":\"release\",\"id\":\"a\",\"token\":\"1\"}" END,
+    {BATCH "{'operation':'release','id':'a','token':'1'}" END,
      "token is not a valid lock token; send the field token of the response to "
      "POST /locks, unchanged"},
-    {BATCH "{\"operation\":\"acquire\",\"resource\":\"a\"},{\"operation\":"
-           "\"acquire\",\"resource\":\"a\"}" END,
+    {BATCH "{'operation':'acquire','resource':'a'},{'operation':\"acquire\","
+           "\"resource\":\"a\"}" END,
      "this operation and operations/0 are of one lock; send one of them in "
      "another request"},
     {"POST /batch\nX-Lock-Token: 1\n\n{}",
