@@ -271,6 +271,21 @@ TEST(a_release_makes_room_and_a_refused_one_does_not)
     hold(Z);
 }
 
+TEST(a_release_that_cannot_be_told_makes_room_too)
+{
+    hold(X);
+    hold(Y);
+    (void)admit("DELETE", "/locks/x");
+    ck_assert(!ask_send("DELETE", "/locks/x", TOKEN_A));
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    starve = (struct starve){.is_on = true, .left = 1};
+    ask_answer(play.now_us);
+    starve.is_on = false;
+    ask_expect(503, "overloaded");
+    end(true);
+    hold(Z);
+}
+
 static void extend(const char *target, const char *body)
 {
     (void)admit("PUT", target);
