@@ -140,13 +140,6 @@ static enum exchange_step refuse_stopped(const struct exchange *it)
     return exchange_answer(it);
 }
 
-/* The lock that it waits for, or was granted just now, is not for it. */
-static enum exchange_step exchange_revoke(struct exchange *it)
-{
-    locks_revoke(it->service, &it->request.call);
-    return exchange_answer(it);
-}
-
 /* Nobody needs it when its client has left, or may not ask any more. */
 static bool is_for_client(const struct http_request *request)
 {
@@ -178,8 +171,10 @@ static enum exchange_step answer_settled(struct exchange *it, int64_t now_us)
         if (connection_has_left(&it->connection) || !exchange_is_trusted(it))
             return exchange_abandon(it, now_us);
         /* what let it in may not hold any more; a batch looks itself */
-        if (request->batch == NULL && !locks_stand(service, &request->call))
-            return exchange_revoke(it);
+        if (request->batch == NULL && !locks_stand(service, &request->call)) {
+            locks_revoke(service, &request->call);
+            return exchange_answer(it);
+        }
     }
     handler_answer(service, request, now_us);
     return exchange_answer(it);
@@ -234,8 +229,10 @@ enum exchange_step exchange_go_on(struct exchange *it, int64_t now_us,
     case CONNECTION_SETTLED:
         return answer_settled(it, now_us);
     case CONNECTION_WAITING: /* woken without an outcome */
-        if (it->caller.refusal.detail != NULL && !service->is_stopping)
-            return exchange_revoke(it);
+        if (it->caller.refusal.detail != NULL && !service->is_stopping) {
+            locks_revoke(service, &it->request.call);
+            return exchange_answer(it);
+        }
         /* the process ends before the operation does */
         (void)exchange_abandon(it, now_us);
         return refuse_stopped(it);
