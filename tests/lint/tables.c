@@ -94,10 +94,10 @@ static void put_paths(struct json *json)
     static const char *const methods[] = {"GET",     "HEAD",    "POST",
                                           "PUT",     "PATCH",   "DELETE",
                                           "CONNECT", "OPTIONS", "TRACE"};
-    char path[ROUTE_PATH_MAX];
+    const char *path;
     const char *allow;
     json_open_object(json, "paths");
-    for (int n = 0; (allow = route_path(n, path)) != NULL; n++) {
+    for (int n = 0; (allow = route_path(n, &path)) != NULL; n++) {
         json_open_object(json, path);
         json_put_text(json, "allow", span_of(allow));
         json_open_array(json, "methods");

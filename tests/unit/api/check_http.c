@@ -142,17 +142,17 @@ TEST(the_server_takes_all_methods)
 
 TEST(paths_are_listed_with_their_methods)
 {
-    char path[ROUTE_PATH_MAX];
+    const char *path;
     const char *allow;
     int n = 0;
 
-    for (; (allow = route_path(n, path)) != NULL; n++) {
+    for (; (allow = route_path(n, &path)) != NULL; n++) {
         route_find(&match, "OPTIONS", path);
         ck_assert_int_eq(match.route, ROUTE_OPTIONS);
         ck_assert_str_eq(match.allow, allow);
     }
     ck_assert_int_eq(n, 15);
-    ck_assert_str_eq(route_path(2, path), "PUT, OPTIONS");
+    ck_assert_str_eq(route_path(2, &path), "PUT, OPTIONS");
     ck_assert_str_eq(path, "/locks/{id}/extend");
 }
 
