@@ -550,9 +550,9 @@ static bool print_head(FILE *out, const char *name, const char *type,
 
 /* more: labels behind that of the identity. Names have only characters that
  * need no escape. */
-static bool print_value(FILE *out, const char *name,
-                        const struct account *account, const char *more,
-                        int64_t value)
+static bool accounts_print_value(FILE *out, const char *name,
+                                 const struct account *account,
+                                 const char *more, int64_t value)
 {
     return fprintf(out, "redlockd_%s{identity=\"%s\"%s} %" PRId64 "\n", name,
                    account->name, more, value) >= 0;
@@ -571,22 +571,22 @@ bool accounts_print(const struct accounts *all, FILE *out)
                                "them.");
     for (int i = 0; i < count; i++)
         for (int j = 0; j < ACCOUNT_RESULTS; j++)
-            is_whole &=
-                print_value(out, "identity_requests_total", all->list[i],
-                            results[j], (int64_t)all->list[i]->results[j]);
+            is_whole &= accounts_print_value(out, "identity_requests_total",
+                                             all->list[i], results[j],
+                                             (int64_t)all->list[i]->results[j]);
     is_whole &= print_head(out, "identity_locks", "gauge",
                            "Locks that an identity with a limit holds "
                            "through this server.");
     for (int i = 0; i < count; i++)
         if (all->list[i]->locks_most != 0)
-            is_whole &= print_value(out, "identity_locks", all->list[i], "",
-                                    all->list[i]->locks);
+            is_whole &= accounts_print_value(
+                out, "identity_locks", all->list[i], "", all->list[i]->locks);
     is_whole &= print_head(out, "identity_expiry_timestamp_seconds", "gauge",
                            "When an identity expires, in Unix time.");
     for (int i = 0; i < count; i++)
         if (all->list[i]->identity->expires_s != 0)
-            is_whole &= print_value(out, "identity_expiry_timestamp_seconds",
-                                    all->list[i], "",
-                                    all->list[i]->identity->expires_s);
+            is_whole &= accounts_print_value(
+                out, "identity_expiry_timestamp_seconds", all->list[i], "",
+                all->list[i]->identity->expires_s);
     return is_whole;
 }

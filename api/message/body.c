@@ -379,8 +379,8 @@ static void body_read_resources(struct reader *reader, const json_t *value)
     struct span list[NAMES_MAX];
     size_t count = json_array_size(value); /* 0: also of what is no array */
     bool is_good = true;
-    char what[32];
     if (count < 1 || count > NAMES_MAX) {
+        char what[32];
         (void)snprintf(what, sizeof what, "has %zu elements", count);
         faults_add(reader->errors, "/resources",
                    "resources %s%s; it must be an array of 1 to %d strings",

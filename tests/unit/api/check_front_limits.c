@@ -71,9 +71,9 @@ TEST(who_waits_for_the_nodes_never_gives_way)
 /* Nobody sends anything more: time alone makes room. */
 TEST(half_a_request_gives_way_after_a_second)
 {
+    int64_t before_us = clock_now_us();
     fill(HALF);
     served_pass();
-    int64_t before_us = clock_now_us();
     served_expect(served_ask(SERVED_GET("/livez")), " 200 ");
     ck_assert_int_ge(clock_now_us() - before_us, 900000);
     served_expect_last(clients[0], NULL);
