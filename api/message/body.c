@@ -252,7 +252,7 @@ static void body_read_number(struct reader *reader, const struct member *member,
         *number = found;
         return;
     }
-    (void)snprintf(what, sizeof what, "%" PRId64, found);
+    (void)snprintf(what, sizeof what, "%lld", (long long)found);
     faults_add(reader->errors, pointer,
                "%s is %s; it must be an integer from %" PRId64 " to %" PRId64
                "%s",
