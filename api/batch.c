@@ -107,11 +107,10 @@ static int list_claims(const struct http_batch *it, const struct body *bodies,
     return count;
 }
 
-/* False: two operations are of one lock; response tells. */
+/* False: two operations are of one lock; the answer tells. */
 static bool check_clashes(const struct http_request *request,
                           const struct http_batch *it,
-                          const struct body *bodies,
-                          struct http_response *response)
+                          const struct body *bodies)
 {
     struct claim claims[CLAIMS_MAX];
     const struct claim *first = claims, *clash = NULL; /* as early as can be */
@@ -134,14 +133,13 @@ static bool check_clashes(const struct http_request *request,
                "this operation and operations/%d are of one lock; send one of "
                "them in another request",
                other);
-    problem_respond_faults(&errors, request->id, response);
+    problem_respond_faults(&request->call, &errors);
     return false;
 }
 
-/* False: they are too much for one turn of the nodes; response tells. */
+/* False: they are too much for one turn of the nodes; the answer tells. */
 static bool check_weight(const struct http_request *request,
-                         const struct http_batch *it, const struct body *bodies,
-                         struct http_response *response)
+                         const struct http_batch *it, const struct body *bodies)
 {
     int weight = 0;
     for (int n = 0; n < it->count; n++)
@@ -155,22 +153,21 @@ static bool check_weight(const struct http_request *request,
                "for each hundred permits; the limit is %d; send the others in "
                "another request",
                weight, WEIGHT_MAX);
-    problem_respond_faults(&errors, request->id, response);
+    problem_respond_faults(&request->call, &errors);
     return false;
 }
 
 /* ---- begin -------------------------------------------------------------- */
 
-/* False: response tells what is wrong with the request as a whole. */
+/* False: the answer tells what is wrong with the request as a whole. */
 static bool batch_read_list(const struct http_request *request,
-                            struct body_list *list,
-                            struct http_response *response)
+                            struct body_list *list)
 {
     static const char text[] =
         "a batch has no header %s; send the field %s of each operation";
     struct faults errors = {.in = "header"};
     if (!head_is_json(request->content_type)) {
-        problem_respond_not_json(request->id, response);
+        problem_respond_not_json(&request->call);
         return false;
     }
     if (request->call.idempotency_key.ptr != NULL)
@@ -179,12 +176,12 @@ static bool batch_read_list(const struct http_request *request,
     if (request->call.lock_token.ptr != NULL)
         faults_add(&errors, "/X-Lock-Token", text, "X-Lock-Token", "token");
     if (errors.count > 0) {
-        problem_respond_faults(&errors, request->id, response);
+        problem_respond_faults(&request->call, &errors);
         return false;
     }
     if (body_list_read(list, request->body, &errors))
         return true;
-    problem_respond_body(&errors, request->id, response);
+    problem_respond_body(&request->call, &errors);
     return false;
 }
 
@@ -215,7 +212,7 @@ static void read_item(const struct service *service, struct item *item,
     if (is_read)
         return;
     http_response_init(response);
-    problem_respond_body(&errors, item->call.request->id, response);
+    problem_respond_body(&item->call, &errors);
     keep_answer(item);
 }
 
@@ -259,8 +256,7 @@ static bool begin_item(const struct service *service, struct item *item,
             return false;
     }
     audit_note_refusal(service->audit, call,
-                       item->status == 0 ? body->resource : (struct span){0},
-                       call->response);
+                       item->status == 0 ? body->resource : (struct span){0});
     free(item->body);
     keep_answer(item);
     return true;
@@ -285,8 +281,7 @@ static bool begin_all(const struct service *service,
 /* Reads all before any is begun: two may be of one lock. */
 static bool begin_list(const struct service *service,
                        struct http_request *request,
-                       const struct body_list *list, void *client,
-                       struct http_response *response)
+                       const struct body_list *list, void *client)
 {
     int count = list->count;
     struct http_batch *it = open_batch(request, count);
@@ -294,20 +289,20 @@ static bool begin_list(const struct service *service,
     bool is_pending = false;
     if (it == NULL || bodies == NULL) {
         problem_respond_overloaded(
-            "not enough memory for so many operations; nothing was done",
-            request->id, response);
+            &request->call,
+            "not enough memory for so many operations; nothing was done");
         goto done;
     }
     for (int i = 0; i < count; i++)
         read_item(service, &it->items[i], list, &bodies[i]);
-    if (!check_weight(request, it, bodies, response) ||
-        !check_clashes(request, it, bodies, response))
+    if (!check_weight(request, it, bodies) ||
+        !check_clashes(request, it, bodies))
         goto done;
     request->batch = it;
     it = NULL;
     is_pending = begin_all(service, request, bodies, client);
     if (!is_pending)
-        batch_answer(service, request, clock_now_us(), response);
+        batch_answer(service, request, clock_now_us());
 done:
     for (int i = 0; bodies != NULL && i < count; i++)
         body_fini(&bodies[i]);
@@ -317,11 +312,11 @@ done:
 }
 
 bool batch_begin(const struct service *service, struct http_request *request,
-                 void *client, struct http_response *response)
+                 void *client)
 {
     struct body_list list = {.root = NULL};
-    bool is_answered = !batch_read_list(request, &list, response) ||
-                       begin_list(service, request, &list, client, response);
+    bool is_answered = !batch_read_list(request, &list) ||
+                       begin_list(service, request, &list, client);
     body_list_fini(&list);
     return is_answered;
 }
@@ -339,7 +334,7 @@ static void answer_item(const struct service *service, struct item *item,
 {
     http_response_init(item->call.response);
     if (item->call.kind == LOCK_ACQUIRE && !locks_stand(service, &item->call))
-        locks_revoke(service, &item->call, item->call.response);
+        locks_revoke(service, &item->call);
     else
         locks_answer(service, &item->call, now_us);
     keep_answer(item);
@@ -470,9 +465,10 @@ static char *join_answers(const struct http_batch *it, size_t size, size_t *len)
 }
 
 void batch_answer(const struct service *service, struct http_request *request,
-                  int64_t now_us, struct http_response *response)
+                  int64_t now_us)
 {
     struct http_batch *it = request->batch;
+    struct http_response *response = request->call.response;
     size_t size;
     response->body = answer_all(service, it, now_us, &size)
                          ? join_answers(it, size, &response->body_len)
@@ -489,7 +485,7 @@ void batch_answer(const struct service *service, struct http_request *request,
     }
     batch_end(service, request, false, now_us);
     problem_respond_overloaded(
+        &request->call,
         "not enough memory for the answer; what was granted was released "
-        "again, and the outcome of the others is unknown",
-        request->id, response);
+        "again, and the outcome of the others is unknown");
 }

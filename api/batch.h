@@ -25,17 +25,17 @@
 #include "service.h"
 
 /*
- * Starts the operations. True: response is the answer. False: it follows from
- * batch_answer, as soon as the engine has called port.answer for client so
- * often that request->answers_due is 0.
+ * Starts the operations. True: request->call.response is the answer. False: it
+ * follows from batch_answer, as soon as the engine has called port.answer for
+ * client so often that request->answers_due is 0.
  */
 bool batch_begin(const struct service *service, struct http_request *request,
-                 void *client, struct http_response *response);
+                 void *client);
 
-/* Fills response with the answers of all, none of which is due. Grants stay
+/* Fills the response with the answers of all, none of which is due. Grants stay
  * open until batch_end; without any, the batch has ended. */
 void batch_answer(const struct service *service, struct http_request *request,
-                  int64_t now_us, struct http_response *response);
+                  int64_t now_us);
 
 /* Whether it has something that its client needs, and nobody else: an acquire,
  * or its grant. */

@@ -11,8 +11,9 @@
 #include "message/problem.h"
 
 /* Without memory for its body an answer cannot be sent. */
-static enum exchange_step exchange_answer(const struct http_response *response)
+static enum exchange_step exchange_answer(const struct exchange *it)
 {
+    const struct http_response *response = it->request.call.response;
     bool has_body = response->content_type == NULL || response->body != NULL;
     return has_body ? EXCHANGE_ANSWER : EXCHANGE_CLOSE;
 }
@@ -106,11 +107,11 @@ enum exchange_step exchange_begin(struct exchange *it, const struct head *head,
     it->connection.body_max = http_body_max(&request->match);
     http_response_init(response);
     response->close = true;
+    request->call.response = response;
     if (refusal.reason != NULL) {
         request->counted_as = METRICS_OTHER;
-        problem_respond_plain(refusal.code, refusal.reason, request->id,
-                              response);
-        return exchange_answer(response);
+        problem_respond_plain(&request->call, refusal.code, refusal.reason);
+        return exchange_answer(it);
     }
     int64_t length = head_content_length(head);
     bool is_worth_reading = head->values[HEAD_EXPECT].ptr == NULL &&
@@ -119,33 +120,24 @@ enum exchange_step exchange_begin(struct exchange *it, const struct head *head,
     it->connection.body_is_unwanted =
         request->call.caller->refusal.detail != NULL;
     if (request->call.caller->refusal.detail != NULL && !is_worth_reading)
-        access_respond_refusal(&request->call, response);
+        access_respond_refusal(&request->call);
     else if (length > CONNECTION_DISCARD_MAX)
-        handler_refuse_body(request, response);
+        handler_refuse_body(request);
     else
         return EXCHANGE_READ;
-    return exchange_answer(response);
+    return exchange_answer(it);
 }
 
 /* ---- the answer --------------------------------------------------------- */
 
-static enum exchange_step refuse_stopped(const struct http_request *request,
-                                         struct http_response *response)
+static enum exchange_step refuse_stopped(const struct exchange *it)
 {
-    response->close = true;
-    problem_respond_plain(PROBLEM_SHUTTING_DOWN,
+    const struct http_call *call = &it->request.call;
+    call->response->close = true;
+    problem_respond_plain(call, PROBLEM_SHUTTING_DOWN,
                           "this server has stopped; the outcome of this "
-                          "request is unknown; ask another server",
-                          request->id, response);
-    return exchange_answer(response);
-}
-
-/* The lock that it waits for, or was granted just now, is not for it. */
-static enum exchange_step exchange_revoke(struct exchange *it,
-                                          struct http_response *response)
-{
-    locks_revoke(it->service, &it->request.call, response);
-    return exchange_answer(response);
+                          "request is unknown; ask another server");
+    return exchange_answer(it);
 }
 
 /* Nobody needs it when its client has left, or may not ask any more. */
@@ -171,8 +163,7 @@ static enum exchange_step exchange_abandon(struct exchange *it, int64_t now_us)
     return EXCHANGE_CLOSE;
 }
 
-static enum exchange_step answer_settled(struct exchange *it, int64_t now_us,
-                                         struct http_response *response)
+static enum exchange_step answer_settled(struct exchange *it, int64_t now_us)
 {
     const struct service *service = it->service;
     struct http_request *request = &it->request;
@@ -180,22 +171,23 @@ static enum exchange_step answer_settled(struct exchange *it, int64_t now_us,
         if (connection_has_left(&it->connection) || !exchange_is_trusted(it))
             return exchange_abandon(it, now_us);
         /* what let it in may not hold any more; a batch looks itself */
-        if (request->batch == NULL && !locks_stand(service, &request->call))
-            return exchange_revoke(it, response);
+        if (request->batch == NULL && !locks_stand(service, &request->call)) {
+            locks_revoke(service, &request->call);
+            return exchange_answer(it);
+        }
     }
-    handler_answer(service, request, now_us, response);
-    return exchange_answer(response);
+    handler_answer(service, request, now_us);
+    return exchange_answer(it);
 }
 
-static enum exchange_step handle(struct exchange *it, int64_t now_us,
-                                 struct http_response *response)
+static enum exchange_step handle(struct exchange *it, int64_t now_us)
 {
     const struct service *service = it->service;
     struct http_request *request = &it->request;
     struct connection *connection = &it->connection;
     connection_hold(connection, now_us);
     if (service->is_stopping)
-        return refuse_stopped(request, response);
+        return refuse_stopped(it);
     if (request->call.caller->refusal.detail == NULL)
         (void)access_stands(service->access, &request->call, (struct span){0});
     if (request->call.caller->refusal.detail != NULL) {
@@ -204,20 +196,19 @@ static enum exchange_step handle(struct exchange *it, int64_t now_us,
             it->caller.refusal.is_late = false;
             return EXCHANGE_DELAY;
         }
-        access_respond_refusal(&request->call, response);
-        return exchange_answer(response);
+        access_respond_refusal(&request->call);
+        return exchange_answer(it);
     }
     request->body = (struct span){connection->body, connection->body_len};
     request->body_is_too_large = connection->body_is_too_large;
-    bool is_answered = handler_begin(service, request, it, response);
+    bool is_answered = handler_begin(service, request, it);
     request->body = (struct span){0}; /* the engine has what it needs */
     if (is_answered)
-        return exchange_answer(response);
+        return exchange_answer(it);
     assert(exchange_has_grant(it)); /* or handler_begin has answered */
     /* the engine may have its outcome at once */
-    return connection->state == CONNECTION_SETTLED
-               ? answer_settled(it, now_us, response)
-               : EXCHANGE_WAIT;
+    return connection->state == CONNECTION_SETTLED ? answer_settled(it, now_us)
+                                                   : EXCHANGE_WAIT;
 }
 
 enum exchange_step exchange_go_on(struct exchange *it, int64_t now_us,
@@ -225,6 +216,7 @@ enum exchange_step exchange_go_on(struct exchange *it, int64_t now_us,
 {
     const struct service *service = it->service;
     http_response_init(response);
+    it->request.call.response = response;
     /* a client that keeps a connection must not keep it to this server; and
      * nobody may see the end of a chunked body elsewhere than we, since the
      * library takes an LF alone for the end of its lines */
@@ -233,15 +225,17 @@ enum exchange_step exchange_go_on(struct exchange *it, int64_t now_us,
     case CONNECTION_READING:
         if (!exchange_is_trusted(it))
             return EXCHANGE_CLOSE;
-        return handle(it, now_us, response);
+        return handle(it, now_us);
     case CONNECTION_SETTLED:
-        return answer_settled(it, now_us, response);
+        return answer_settled(it, now_us);
     case CONNECTION_WAITING: /* woken without an outcome */
-        if (it->caller.refusal.detail != NULL && !service->is_stopping)
-            return exchange_revoke(it, response);
+        if (it->caller.refusal.detail != NULL && !service->is_stopping) {
+            locks_revoke(service, &it->request.call);
+            return exchange_answer(it);
+        }
         /* the process ends before the operation does */
         (void)exchange_abandon(it, now_us);
-        return refuse_stopped(&it->request, response);
+        return refuse_stopped(it);
     case CONNECTION_GONE:
         return exchange_abandon(it, now_us);
     default:
@@ -329,10 +323,10 @@ enum { SLOW_US = US_PER_S };
 const struct log_limit exchange_log_limit = {.every_us = US_PER_S, .burst = 10};
 
 static void exchange_log(enum log_level level,
-                         const struct http_request *request,
-                         const struct http_response *response, int64_t took_us,
+                         const struct http_request *request, int64_t took_us,
                          int64_t dropped)
 {
+    const struct http_response *response = request->call.response;
     bool is_traced = request->trace.id[0] != '\0';
     bool is_known = request->client != NULL && *request->client != '\0';
     const struct log_field fields[] = {
@@ -351,9 +345,10 @@ static void exchange_log(enum log_level level,
 }
 
 void exchange_note_answer(const struct exchange *it, struct log_limit *limit,
-                          const struct http_response *response, int64_t now_us)
+                          int64_t now_us)
 {
     const struct http_request *request = &it->request;
+    const struct http_response *response = request->call.response;
     struct metrics *metrics = it->service->metrics;
     int64_t took_us = now_us - request->head_read_us;
     int64_t slow_us = SLOW_US + request->call.waited_ms * US_PER_MS;
@@ -367,7 +362,7 @@ void exchange_note_answer(const struct exchange *it, struct log_limit *limit,
         response->status >= 500 &&
         !(request->counted_as == METRICS_PROBE && response->status == 503);
     if (log_is_enabled(LOG_DEBUG))
-        exchange_log(LOG_DEBUG, request, response, took_us, 0);
+        exchange_log(LOG_DEBUG, request, took_us, 0);
     else if ((is_told || took_us > slow_us) && log_limit_take(limit, now_us))
-        exchange_log(LOG_INFO, request, response, took_us, limit->dropped);
+        exchange_log(LOG_INFO, request, took_us, limit->dropped);
 }

@@ -102,6 +102,6 @@ extern const struct log_limit exchange_log_limit;
  * engine observes those by themselves. The log holds no targets and no tokens.
  */
 void exchange_note_answer(const struct exchange *it, struct log_limit *limit,
-                          const struct http_response *response, int64_t now_us);
+                          int64_t now_us);
 
 #endif

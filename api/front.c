@@ -89,9 +89,9 @@ struct front {
 
 /* False: no memory. */
 static bool add_fields(struct MHD_Response *answer,
-                       const struct http_request *request,
-                       const struct http_response *response)
+                       const struct http_request *request)
 {
+    const struct http_response *response = request->call.response;
     char seconds[DIGITS_MAX + 1]; /* whole ones, and no sooner */
     const struct {
         const char *name, *value;
@@ -137,9 +137,9 @@ static ssize_t read_piece(void *body, uint64_t at, char *piece, size_t size)
  * or the connection takes no answer now; the library must close it.
  */
 static bool queue_answer(struct MHD_Connection *http,
-                         const struct http_request *request,
-                         const struct http_response *response)
+                         const struct http_request *request)
 {
+    const struct http_response *response = request->call.response;
     bool is_static = response->is_static;
     struct MHD_Response *answer;
     /*
@@ -163,7 +163,7 @@ static bool queue_answer(struct MHD_Connection *http,
         return false;
     }
     bool is_good =
-        add_fields(answer, request, response) &&
+        add_fields(answer, request) &&
         MHD_queue_response(http, (unsigned)response->status, answer) == MHD_YES;
     MHD_destroy_response(answer);
     return is_good;
@@ -176,19 +176,20 @@ static void set_held(struct front *front, struct connection *it, bool is_held)
 }
 
 static enum MHD_Result send_answer(struct front *front, struct exchange *it,
-                                   const struct http_response *response,
                                    int64_t now_us)
 {
+    const struct http_call *call = &it->request.call;
     audit_note_refusal(front->service.audit, &it->request.call,
-                       (struct span){0}, response);
-    if (!queue_answer(it->connection.http, &it->request, response))
+                       (struct span){0});
+    if (!queue_answer(it->connection.http, &it->request))
         return MHD_NO;
     set_held(front, &it->connection, false);
     it->connection.answered_run = front->run;
-    exchange_note_answer(it, &front->log_limit, response, now_us);
+    exchange_note_answer(it, &front->log_limit, now_us);
     /* a grant stays open until it is written */
     connection_answer(&it->connection,
-                      exchange_has_grant(it) ? response->body_len : 0, now_us);
+                      exchange_has_grant(it) ? call->response->body_len : 0,
+                      now_us);
     return MHD_YES;
 }
 
@@ -208,9 +209,7 @@ static void suspend(struct front *front, struct connection *it)
  * extend, and a release that somebody counts.
  */
 static enum MHD_Result front_take_step(struct front *front, struct exchange *it,
-                                       enum exchange_step step,
-                                       const struct http_response *response,
-                                       int64_t now_us)
+                                       enum exchange_step step, int64_t now_us)
 {
     struct connection *connection = &it->connection;
     switch (step) {
@@ -229,7 +228,7 @@ static enum MHD_Result front_take_step(struct front *front, struct exchange *it,
         MHD_suspend_connection(connection->http);
         return MHD_YES;
     case EXCHANGE_ANSWER:
-        return send_answer(front, it, response, now_us);
+        return send_answer(front, it, now_us);
     default:
         return MHD_NO;
     }
@@ -269,7 +268,7 @@ static enum MHD_Result front_begin(struct front *front, struct exchange *it,
         MHD_HEADER_KIND | MHD_GET_ARGUMENT_KIND, note_value, &head);
     enum exchange_step step =
         exchange_begin(it, &head, strcmp(version, "HTTP/1.0") == 0, &response);
-    return front_take_step(front, it, step, &response, now_us);
+    return front_take_step(front, it, step, now_us);
 }
 
 /*
@@ -311,7 +310,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
     int64_t now_us = clock_now_us();
     enum exchange_step step =
         exchange_go_on(exchange_of(it), now_us, &response);
-    return front_take_step(front, exchange_of(it), step, &response, now_us);
+    return front_take_step(front, exchange_of(it), step, now_us);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *http, void **request,

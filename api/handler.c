@@ -53,81 +53,78 @@ static const struct page pages[] = {
 };
 
 /* False: it is no page. */
-static bool handler_respond_page(enum route route,
-                                 struct http_response *response)
+static bool handler_respond_page(const struct http_request *request)
 {
-    const struct page *page = pages;
-    const struct page *end = pages + sizeof pages / sizeof *pages;
-    while (page < end && page->route != route)
-        page++;
-    if (page == end)
-        return false;
-    response->status = 200;
-    response->content_type = page->content_type;
-    response->body = (char *)page->text;
-    response->body_len = page->len;
-    response->is_static = true;
-    response->is_page = true;
-    return true;
+    struct http_response *response = request->call.response;
+    for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
+        if (pages[i].route != request->match.route)
+            continue;
+        response->status = 200;
+        response->content_type = pages[i].content_type;
+        response->body = (char *)pages[i].text;
+        response->body_len = pages[i].len;
+        response->is_static = true;
+        response->is_page = true;
+        return true;
+    }
+    return false;
 }
 
 /* ---- what operators ask: nodes, probes, metrics ------------------------- */
 
-/* Answers 200 with the body, which is of this type; without one, 503. */
-static void respond_with(const char *content_type,
-                         const struct http_request *request,
-                         struct http_response *response)
+/* Answers 200 with this body, malloc'ed, of this type; NULL: 503. */
+static void respond_with(const struct http_request *request,
+                         const char *content_type, char *body, size_t len)
 {
+    struct http_response *response = request->call.response;
     response->status = 200;
     response->content_type = content_type;
-    if (response->body == NULL)
-        problem_respond_overloaded("not enough memory for the answer",
-                                   request->id, response);
+    response->body = body;
+    response->body_len = len;
+    if (body == NULL)
+        problem_respond_overloaded(&request->call,
+                                   "not enough memory for the answer");
 }
 
-static void handler_count_nodes(const struct service *service,
-                                struct render_nodes *nodes)
+static void respond_json(const struct http_request *request, char *body,
+                         size_t len)
 {
-    *nodes = (struct render_nodes){
+    respond_with(request, HTTP_JSON, body, len);
+}
+
+static struct render_nodes handler_nodes(const struct service *service,
+                                         bool has_list)
+{
+    struct render_nodes nodes = {
         .quorum = quorum_of(service->config->nodes_count),
         .voting = engine_voting(service->engine),
         .total = service->config->nodes_count,
+        .has_list = has_list,
+        .now_us = clock_now_us(),
     };
-}
-
-static void list_nodes(const struct service *service,
-                       struct render_nodes *nodes)
-{
-    nodes->has_list = true;
-    nodes->now_us = clock_now_us();
-    for (int i = 0; i < nodes->total; i++)
-        engine_view_node(service->engine, i, &nodes->list[i]);
+    for (int i = 0; has_list && i < nodes.total; i++)
+        engine_view_node(service->engine, i, &nodes.list[i]);
+    return nodes;
 }
 
 static void respond_nodes(const struct service *service,
-                          const struct http_request *request,
-                          struct http_response *response)
+                          const struct http_request *request)
 {
-    struct render_nodes nodes;
-    handler_count_nodes(service, &nodes);
-    list_nodes(service, &nodes);
-    response->body = render_nodes(&nodes, &response->body_len);
-    respond_with(HTTP_JSON, request, response);
+    const struct render_nodes nodes = handler_nodes(service, true);
+    size_t len;
+    char *body = render_nodes(&nodes, &len);
+    respond_json(request, body, len);
 }
 
-static void respond_livez(const struct http_request *request,
-                          struct http_response *response)
+static void respond_livez(const struct http_request *request)
 {
     static const char text[] = "{\"status\":\"alive\"}\n";
-    response->body = strdup(text);
-    response->body_len = sizeof text - 1;
-    respond_with(HTTP_JSON, request, response);
+    respond_json(request, strdup(text), sizeof text - 1);
 }
 
 static void respond_unready(const struct service *service,
                             const struct http_request *request,
-                            const struct render_nodes *nodes,
-                            struct http_response *response)
+                            const struct render_nodes *nodes)
 {
     char detail[PROBLEM_DETAIL_MAX];
     int64_t wait_us = engine_quorum_in_us(service->engine);
@@ -149,7 +146,7 @@ static void respond_unready(const struct service *service,
         (void)snprintf(detail + len, sizeof detail - (size_t)len,
                        "; a quorum is expected in %d s",
                        (int)divide_up(wait_us, US_PER_S));
-    problem_respond(&problem, request->id, response);
+    problem_respond(&request->call, &problem);
 }
 
 /*
@@ -158,37 +155,35 @@ static void respond_unready(const struct service *service,
  * or draining. ?verbose lists the nodes.
  */
 static void respond_readyz(const struct service *service,
-                           const struct http_request *request,
-                           struct http_response *response)
+                           const struct http_request *request)
 {
-    struct render_nodes nodes;
-    handler_count_nodes(service, &nodes);
-    if (query_has(&request->query, QUERY_VERBOSE))
-        list_nodes(service, &nodes);
+    struct render_nodes nodes =
+        handler_nodes(service, query_has(&request->query, QUERY_VERBOSE));
+    size_t len;
     if (service->is_draining || !engine_has_quorum(service->engine)) {
-        respond_unready(service, request, &nodes, response);
+        respond_unready(service, request, &nodes);
         return;
     }
     nodes.status = "ready";
-    response->body = render_nodes(&nodes, &response->body_len);
-    respond_with(HTTP_JSON, request, response);
+    char *body = render_nodes(&nodes, &len);
+    respond_json(request, body, len);
 }
 
 static void respond_metrics(const struct service *service,
-                            const struct http_request *request,
-                            struct http_response *response)
+                            const struct http_request *request)
 {
-    FILE *out = open_memstream(&response->body, &response->body_len);
+    char *body = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&body, &len);
     bool is_whole = out != NULL && metrics_print(service->metrics, out) &&
                     access_print(service->access, request->head_read_us, out);
     /* the C library succeeds even without memory to hand the text over */
-    if (out == NULL) {
-        response->body = NULL;
-    } else if (fclose(out) != 0 || !is_whole) {
-        free(response->body);
-        response->body = NULL;
+    if (out != NULL && (fclose(out) != 0 || !is_whole)) {
+        free(body);
+        body = NULL;
     }
-    respond_with("text/plain; version=0.0.4; charset=utf-8", request, response);
+    respond_with(request, "text/plain; version=0.0.4; charset=utf-8", body,
+                 len);
 }
 
 /* ---- lists: of locks, and of the permits of a pool ---------------------- */
@@ -220,10 +215,9 @@ static const char *list_read_size(const struct query *query,
     return *size > 0 ? NULL : "must be from 1 to 1000";
 }
 
-/* False: response tells why not, as below. The prefix lies in text. */
+/* False: the answer tells why not, as below. The prefix lies in text. */
 static bool list_read_page(const struct http_request *request,
-                           char text[RESOURCE_MAX], struct engine_list *list,
-                           struct http_response *response)
+                           char text[RESOURCE_MAX], struct engine_list *list)
 {
     const struct query *query = &request->query;
     struct faults errors = {.in = "query"};
@@ -250,14 +244,13 @@ static bool list_read_page(const struct http_request *request,
         list_note_fault(&errors, QUERY_CURSOR, reason);
     }
     if (errors.count > 0)
-        problem_respond_faults(&errors, request->id, response);
+        problem_respond_faults(&request->call, &errors);
     return errors.count == 0;
 }
 
 /* The pool's name lies in text. */
 static bool list_read_pool(struct http_request *request,
-                           char text[NAMES_LEN_MAX], struct engine_list *list,
-                           struct http_response *response)
+                           char text[NAMES_LEN_MAX], struct engine_list *list)
 {
     struct faults errors = {.in = "query"};
     char digits[4];
@@ -268,12 +261,11 @@ static bool list_read_pool(struct http_request *request,
                                    &request->call.limit));
     list->limit = request->call.limit;
     if (errors.count > 0)
-        problem_respond_faults(&errors, request->id, response);
+        problem_respond_faults(&request->call, &errors);
     else if (id_check_pool(list->pool) != NULL)
-        problem_respond_plain(PROBLEM_INVALID_REQUEST,
+        problem_respond_plain(&request->call, PROBLEM_INVALID_REQUEST,
                               "the id in the path must be that of a pool: of "
-                              "one resource of at most 251 characters",
-                              request->id, response);
+                              "one resource of at most 251 characters");
     else
         return true;
     return false;
@@ -283,15 +275,14 @@ static_assert((int)RESOURCE_MAX <= (int)NAMES_LEN_MAX, "");
 
 /* As locks_begin. */
 static bool list_begin(const struct service *service,
-                       struct http_request *request, void *client,
-                       struct http_response *response)
+                       struct http_request *request, void *client)
 {
     char text[NAMES_LEN_MAX];
     struct engine_list list;
     bool is_good =
         request->match.route == ROUTE_POOL
-            ? list_read_pool(request, text, &list, response)
-            : list_read_page(request, text, &list, response) &&
+            ? list_read_pool(request, text, &list)
+            : list_read_page(request, text, &list) &&
                   access_narrow(service->access, &request->call, &list.prefix);
     if (!is_good || !access_take_place(service->access, &request->call,
                                        PLACE_LIST, ENGINE_LISTS_MAX))
@@ -299,18 +290,18 @@ static bool list_begin(const struct service *service,
     request->call.op = engine_list(service->engine, &list, client);
     if (request->call.op == 0)
         problem_respond_overloaded(
-            "too many lists at once, or no memory; try again later",
-            request->id, response);
+            &request->call,
+            "too many lists at once, or no memory; try again later");
     return request->call.op == 0;
 }
 
 static void list_respond_page(const struct service *service,
                               const struct http_request *request,
-                              const struct engine_page *page,
-                              struct http_response *response)
+                              const struct engine_page *page)
 {
     char cursor[CURSOR_MAX];
     struct json json;
+    size_t len;
     render_page_begin(&json);
     for (int i = 0; i < page->count; i++) {
         const struct engine_result *lock =
@@ -320,10 +311,8 @@ static void list_respond_page(const struct service *service,
     }
     if (page->has_next)
         cursor_encode(cursor, &page->next);
-    response->body = render_page_end(&json, page->has_next ? cursor : NULL,
-                                     &response->body_len);
-    response->status = 200;
-    response->content_type = HTTP_JSON;
+    char *body = render_page_end(&json, page->has_next ? cursor : NULL, &len);
+    respond_json(request, body, len);
 }
 
 struct slots {
@@ -339,8 +328,7 @@ static const struct engine_result *slot_of(void *ctx, int n)
 
 static void respond_pool(const struct service *service,
                          const struct http_request *request,
-                         const struct engine_page *page,
-                         struct http_response *response)
+                         const struct engine_page *page)
 {
     char names[NAMES_LEN_MAX];
     struct slots slots = {service->engine, request->call.op};
@@ -351,33 +339,32 @@ static void respond_pool(const struct service *service,
         .slot = slot_of,
         .ctx = &slots,
     };
+    size_t len;
     pool.waiters = engine_pool_waiters(service->engine, pool.name);
-    response->body = render_pool(&pool, &response->body_len);
-    response->status = 200;
-    response->content_type = HTTP_JSON;
+    char *body = render_pool(&pool, &len);
+    respond_json(request, body, len);
 }
 
 static void list_answer(const struct service *service,
-                        struct http_request *request,
-                        struct http_response *response)
+                        struct http_request *request)
 {
+    struct http_call *call = &request->call;
     char detail[PROBLEM_DETAIL_MAX];
     struct engine_node_view view;
     const struct engine_page *page =
-        engine_take_page(service->engine, request->call.op);
+        engine_take_page(service->engine, call->op);
     switch (page->outcome) {
     case LIST_PAGE:
         if (request->match.route == ROUTE_POOL)
-            respond_pool(service, request, page, response);
+            respond_pool(service, request, page);
         else
-            list_respond_page(service, request, page, response);
+            list_respond_page(service, request, page);
         break;
     case LIST_LOST:
-        problem_respond_plain(PROBLEM_CURSOR_EXPIRED,
+        problem_respond_plain(call, PROBLEM_CURSOR_EXPIRED,
                               "the cursor has expired: a node that this list "
                               "reads has disconnected or restarted; start the "
-                              "list again, without cursor",
-                              request->id, response);
+                              "list again, without cursor");
         break;
     case LIST_NO_QUORUM:
         (void)snprintf(
@@ -386,7 +373,7 @@ static void list_answer(const struct service *service,
             "GET /nodes shows why",
             engine_voting(service->engine), service->config->nodes_count,
             quorum_of(service->config->nodes_count));
-        problem_respond_busy(PROBLEM_NO_QUORUM, detail, request->id, response);
+        problem_respond_busy(call, PROBLEM_NO_QUORUM, detail);
         break;
     case LIST_REFUSED:
         engine_view_node(service->engine, page->node, &view);
@@ -394,18 +381,15 @@ static void list_answer(const struct service *service,
                        "the node %s does not let its user list keys; add +scan "
                        "to the user's ACL (ACL SETUSER … +scan)",
                        view.name);
-        problem_respond_plain(PROBLEM_KEY_REFUSED, detail, request->id,
-                              response);
+        problem_respond_plain(call, PROBLEM_KEY_REFUSED, detail);
         break;
-    default:
-        break;
+    default: /* there is no memory for a page */
+        problem_respond_overloaded(call,
+                                   "not enough memory to look at the locks");
     }
-    if (response->body == NULL) /* there is no memory for a page */
-        problem_respond_overloaded("not enough memory to look at the locks",
-                                   request->id, response);
-    audit_note_list(service->audit, &request->call, response);
-    engine_close(service->engine, request->call.op);
-    request->call.op = 0;
+    audit_note_list(service->audit, call);
+    engine_close(service->engine, call->op);
+    call->op = 0;
 }
 
 /* ---- requests ----------------------------------------------------------- */
@@ -428,27 +412,27 @@ static const char *why_not_found(const char *target)
 
 /* Answers what needs no node. */
 static void answer_other(const struct service *service,
-                         const struct http_request *request,
-                         struct http_response *response)
+                         const struct http_request *request)
 {
     const struct route_match *match = &request->match;
+    const struct http_call *call = &request->call;
     char detail[PROBLEM_DETAIL_MAX];
     switch (match->route) {
     case ROUTE_NODES:
-        respond_nodes(service, request, response);
+        respond_nodes(service, request);
         break;
     case ROUTE_LIVEZ:
-        respond_livez(request, response);
+        respond_livez(request);
         break;
     case ROUTE_READYZ:
-        respond_readyz(service, request, response);
+        respond_readyz(service, request);
         break;
     case ROUTE_METRICS:
-        respond_metrics(service, request, response);
+        respond_metrics(service, request);
         break;
     case ROUTE_OPTIONS:
-        response->status = 204;
-        response->allow = match->allow;
+        call->response->status = 204;
+        call->response->allow = match->allow;
         break;
     case ROUTE_NOT_ALLOWED:
         (void)snprintf(detail, sizeof detail, "this path supports only %s%s",
@@ -456,64 +440,57 @@ static void answer_other(const struct service *service,
                        strcmp(request->method, "POST") == 0
                            ? "; a lock is acquired by POST /locks"
                            : "");
-        response->allow = match->allow;
-        problem_respond_plain(PROBLEM_METHOD_NOT_ALLOWED, detail, request->id,
-                              response);
+        call->response->allow = match->allow;
+        problem_respond_plain(call, PROBLEM_METHOD_NOT_ALLOWED, detail);
         break;
     case ROUTE_BAD_ID:
         problem_respond_plain(
-            PROBLEM_INVALID_REQUEST,
+            call, PROBLEM_INVALID_REQUEST,
             "the path names no lock: it must have the id of one, or a "
-            "resource, percent-encoded; the field id of an answer is safe",
-            request->id, response);
+            "resource, percent-encoded; the field id of an answer is safe");
         break;
     default:
-        if (!handler_respond_page(match->route, response))
-            problem_respond_plain(PROBLEM_NOT_FOUND,
-                                  why_not_found(request->target), request->id,
-                                  response);
+        if (!handler_respond_page(request))
+            problem_respond_plain(call, PROBLEM_NOT_FOUND,
+                                  why_not_found(request->target));
     }
 }
 
 bool handler_begin(const struct service *service, struct http_request *request,
-                   void *client, struct http_response *response)
+                   void *client)
 {
     const struct route_match *match = &request->match;
-    request->call.response = response;
     if (request->body_is_too_large) {
-        handler_refuse_body(request, response);
+        handler_refuse_body(request);
         return true;
     }
     if (match->route == ROUTE_LOCK)
         return locks_begin(service, &request->call, client);
     if (match->route == ROUTE_LIST || match->route == ROUTE_POOL)
-        return list_begin(service, request, client, response);
+        return list_begin(service, request, client);
     if (match->route == ROUTE_BATCH)
-        return batch_begin(service, request, client, response);
-    answer_other(service, request, response);
+        return batch_begin(service, request, client);
+    answer_other(service, request);
     return true;
 }
 
 void handler_answer(const struct service *service, struct http_request *request,
-                    int64_t now_us, struct http_response *response)
+                    int64_t now_us)
 {
     const enum route route = request->match.route;
-    request->call.response = response;
     if (route == ROUTE_LIST || route == ROUTE_POOL)
-        list_answer(service, request, response);
+        list_answer(service, request);
     else if (route == ROUTE_BATCH)
-        batch_answer(service, request, now_us, response);
+        batch_answer(service, request, now_us);
     else
         locks_answer(service, &request->call, now_us);
 }
 
-void handler_refuse_body(const struct http_request *request,
-                         struct http_response *response)
+void handler_refuse_body(const struct http_request *request)
 {
     char detail[PROBLEM_DETAIL_MAX];
     (void)snprintf(detail, sizeof detail,
                    "the body is too large; the limit is %d bytes",
                    (int)http_body_max(&request->match));
-    problem_respond_plain(PROBLEM_BODY_TOO_LARGE, detail, request->id,
-                          response);
+    problem_respond_plain(&request->call, PROBLEM_BODY_TOO_LARGE, detail);
 }

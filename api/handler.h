@@ -12,17 +12,15 @@
 #include "service.h"
 
 /*
- * True: response is the answer. False: the request waits for the engine, and
- * handler_answer answers it then; see locks_begin, locks_answer.
+ * True: request->call.response is the answer. False: the request waits for the
+ * engine, and handler_answer answers it then; see locks_begin, locks_answer.
  */
 bool handler_begin(const struct service *service, struct http_request *request,
-                   void *client, struct http_response *response);
-
+                   void *client);
 void handler_answer(const struct service *service, struct http_request *request,
-                    int64_t now_us, struct http_response *response);
+                    int64_t now_us);
 
-/* The answer to bodies above HTTP_BODY_MAX. */
-void handler_refuse_body(const struct http_request *request,
-                         struct http_response *response);
+/* The answer to bodies above http_body_max. */
+void handler_refuse_body(const struct http_request *request);
 
 #endif

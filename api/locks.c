@@ -223,7 +223,7 @@ static void respond_failure(const struct service *service,
         describe_no_quorum(service, call->kind, result, detail);
         problem.votes = result;
     }
-    problem_respond(&problem, call->request->id, call->response);
+    problem_respond(call, &problem);
 }
 
 /*
@@ -243,7 +243,7 @@ static void respond_unaudited(const struct http_call *call, bool has_begun)
                    "%sthe audit log takes no lines, and without one no lock is "
                    "changed here",
                    has_begun ? meanings[call->kind] : "nothing was done; ");
-    problem_respond(&problem, call->request->id, call->response);
+    problem_respond(call, &problem);
 }
 
 /* ---- checks ------------------------------------------------------------- */
@@ -275,13 +275,13 @@ static bool read_body(const struct service *service,
 {
     struct faults errors;
     if (!head_is_json(call->request->content_type)) {
-        problem_respond_not_json(call->request->id, call->response);
+        problem_respond_not_json(call);
         return false;
     }
     if (body_read(body, call->request->body, call->kind,
                   service->config->max_ttl_ms, &errors))
         return true;
-    problem_respond_body(&errors, call->request->id, call->response);
+    problem_respond_body(call, &errors);
     return false;
 }
 
@@ -293,8 +293,7 @@ static bool keep_operation(struct http_call *call, engine_op op)
     call->op = op;
     if (op == 0)
         problem_respond_overloaded(
-            "not enough memory for another operation; nothing was done",
-            call->request->id, call->response);
+            call, "not enough memory for another operation; nothing was done");
     return op != 0;
 }
 
@@ -331,12 +330,11 @@ static void refuse_key(const struct http_call *call)
                    "UUID%s is one",
                    name, wrong, *wrong != '\0' ? " alone" : "");
     if (call->item == 0) {
-        problem_respond_plain(PROBLEM_INVALID_REQUEST, detail,
-                              call->request->id, call->response);
+        problem_respond_plain(call, PROBLEM_INVALID_REQUEST, detail);
         return;
     }
     faults_add(&errors, "/idempotency_key", "%s", detail);
-    problem_respond_faults(&errors, call->request->id, call->response);
+    problem_respond_faults(call, &errors);
 }
 
 /* What needs no body. False: the answer says why. */
@@ -345,10 +343,9 @@ static bool check_acquire(const struct service *service,
 {
     if (service->is_drained) {
         problem_respond_busy(
-            PROBLEM_SHUTTING_DOWN,
+            call, PROBLEM_SHUTTING_DOWN,
             "this server is about to stop and grants no new locks; ask another "
-            "one",
-            call->request->id, call->response);
+            "one");
         return false;
     }
     struct span key = call->idempotency_key;
@@ -373,8 +370,7 @@ static bool find_key_hash(const struct http_call *call, struct span resource,
                    call->idempotency_key, resource))
         return true;
     problem_respond_overloaded(
-        "the header Idempotency-Key cannot be hashed; nothing was done",
-        call->request->id, call->response);
+        call, "the header Idempotency-Key cannot be hashed; nothing was done");
     return false;
 }
 
@@ -462,7 +458,7 @@ static bool read_force(const struct http_call *call, int64_t *number)
         reason = "is not a fencing token; take the field fencing_token of "
                  "GET /locks/<id>, or all: all readers of a shared lock";
     faults_add(&errors, "/force", "the argument force %s", reason);
-    problem_respond_faults(&errors, call->request->id, call->response);
+    problem_respond_faults(call, &errors);
     return false;
 }
 
@@ -515,7 +511,7 @@ static bool take_token(struct http_call *call, const struct body *body,
         struct faults errors = {.in = is_in_body ? "body" : "header",
                                 .item = call->item};
         faults_add(&errors, "/token", "%s", reason);
-        problem_respond_faults(&errors, call->request->id, call->response);
+        problem_respond_faults(call, &errors);
         return false;
     }
     if (token_parse(*token, &parts)) {
@@ -534,11 +530,10 @@ static bool locks_extend(const struct service *service, struct http_call *call,
         return true;
     if (!body->is_shared && body->has_mode && token_is_shared(token)) {
         problem_respond_plain(
-            PROBLEM_UPGRADE_REFUSED,
+            call, PROBLEM_UPGRADE_REFUSED,
             "a shared lock cannot become an exclusive one: two readers that "
             "both waited for that would wait for ever; release it, and acquire "
-            "an exclusive one",
-            call->request->id, call->response);
+            "an exclusive one");
         return true;
     }
     return !access_reserve_token(service->access, call, resource, token) ||
@@ -592,7 +587,7 @@ static bool begin_with_body(const struct service *service,
         is_answered = locks_start(service, call, &body, client);
     }
     if (is_answered) /* while the resource is known */
-        audit_note_refusal(service->audit, call, body.resource, call->response);
+        audit_note_refusal(service->audit, call, body.resource);
     body_fini(&body);
     return is_answered;
 }
@@ -625,7 +620,7 @@ static bool read_watch(const struct http_call *call, char room[VERSION_MAX],
     if (!query_has(query, QUERY_AFTER))
         *wait_ms = 0;
     if (errors.count > 0)
-        problem_respond_faults(&errors, call->request->id, call->response);
+        problem_respond_faults(call, &errors);
     return errors.count == 0;
 }
 
@@ -725,17 +720,15 @@ void locks_answer(const struct service *service, struct http_call *call,
     else
         is_told = answer_success(service, call, result, now_us);
     if (!is_told)
-        problem_respond_overloaded("not enough memory for the answer",
-                                   call->request->id, response);
-    if (!audit_note(service->audit, call, result, response) && is_good &&
-        is_told) {
+        problem_respond_overloaded(call, "not enough memory for the answer");
+    if (!audit_note(service->audit, call, result) && is_good && is_told) {
         /* it went well, and the audit log has no line of it: nobody is told */
         free(response->body);
         response->body = NULL;
         response->location[0] = '\0';
         respond_unaudited(call, true);
         if (is_grant) /* it is released */
-            (void)audit_note(service->audit, call, result, response);
+            (void)audit_note(service->audit, call, result);
         is_told = false;
     }
     if (is_told || !is_grant || result->is_repeat)
@@ -786,14 +779,12 @@ void locks_abandon(const struct service *service, struct http_call *call)
     undo(service, call);
 }
 
-void locks_revoke(const struct service *service, struct http_call *call,
-                  struct http_response *response)
+void locks_revoke(const struct service *service, struct http_call *call)
 {
     if (!call->is_watch)
         note_abandoned(service, call);
-    access_respond_refusal(call, response);
+    access_respond_refusal(call);
     audit_note_refusal(service->audit, call,
-                       engine_peek(service->engine, call->op)->resource,
-                       response);
+                       engine_peek(service->engine, call->op)->resource);
     undo(service, call);
 }

@@ -46,8 +46,7 @@ bool locks_stand(const struct service *service, struct http_call *call);
  * call->op is 0 then. */
 void locks_abandon(const struct service *service, struct http_call *call);
 
-/* It does not stand any more: the same, and response is the refusal. */
-void locks_revoke(const struct service *service, struct http_call *call,
-                  struct http_response *response);
+/* It does not stand any more: the same, and the answer is the refusal. */
+void locks_revoke(const struct service *service, struct http_call *call);
 
 #endif

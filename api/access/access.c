@@ -142,15 +142,14 @@ static int refuse_401(struct http_call *call, const char *challenge,
     return -1;
 }
 
-void access_respond_refusal(const struct http_call *call,
-                            struct http_response *response)
+void access_respond_refusal(const struct http_call *call)
 {
     const struct refusal *refusal = &call->caller->refusal;
     const struct problem problem = {.code = refusal->code,
                                     .detail = refusal->detail,
                                     .retry_after_ms = refusal->retry_after_ms};
-    problem_respond(&problem, call->request->id, response);
-    response->challenge = refusal->challenge;
+    problem_respond(call, &problem);
+    call->response->challenge = refusal->challenge;
 }
 
 /* The number of the identity; -1: the call's refusal tells why not. */
@@ -395,12 +394,21 @@ bool access_stands(struct access *access, struct http_call *call,
     return false;
 }
 
-/* It was refused when its body was read; false. */
+/* It was refused when its body was read, or later; false. */
 static bool respond_late(struct http_call *call, enum account_result result)
 {
     note_result(call, result);
-    access_respond_refusal(call, call->response);
+    access_respond_refusal(call);
     return false;
+}
+
+/* It may not have one more of these; false. */
+static bool respond_busy(struct http_call *call, enum problem_code code,
+                         const char *detail)
+{
+    access_refuse(call, code, detail);
+    call->caller->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    return respond_late(call, ACCOUNT_LIMITED);
 }
 
 /* For the second time, with the body. */
@@ -462,15 +470,6 @@ bool access_narrow(struct access *access, struct http_call *call,
 
 /* ---- locks held --------------------------------------------------------- */
 
-/* It may not have one more of these; false. */
-static bool respond_busy(struct http_call *call, enum problem_code code,
-                         const char *detail)
-{
-    note_result(call, ACCOUNT_LIMITED);
-    problem_respond_busy(code, detail, call->request->id, call->response);
-    return false;
-}
-
 void access_refuse_reservation(struct http_call *call)
 {
     (void)respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
@@ -491,8 +490,7 @@ static bool access_reserve_lock(struct access *access, struct http_call *call,
         return respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
     default:
         problem_respond_overloaded(
-            "not enough memory to count this lock; nothing was done",
-            call->request->id, call->response);
+            call, "not enough memory to count this lock; nothing was done");
         return false;
     }
 }

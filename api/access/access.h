@@ -59,8 +59,7 @@ struct caller {
 };
 
 /* Answers with the refusal of its caller. */
-void access_respond_refusal(const struct http_call *call,
-                            struct http_response *response);
+void access_respond_refusal(const struct http_call *call);
 
 /* ---- what it may do ----------------------------------------------------- */
 

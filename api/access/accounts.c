@@ -548,53 +548,45 @@ static bool print_head(FILE *out, const char *name, const char *type,
                    help, name, type) >= 0;
 }
 
-static bool accounts_print_requests(const struct account *account, FILE *out)
+/* more: labels behind that of the identity. Names have only characters that
+ * need no escape. */
+static bool accounts_print_value(FILE *out, const char *name,
+                                 const struct account *account,
+                                 const char *more, int64_t value)
 {
-    static const char *const results[ACCOUNT_RESULTS] = {
-        [ACCOUNT_ALLOWED] = "allowed",
-        [ACCOUNT_FORBIDDEN] = "forbidden",
-        [ACCOUNT_LIMITED] = "limited",
-    };
-    bool is_whole = true;
-    for (int i = 0; i < ACCOUNT_RESULTS; i++)
-        is_whole &=
-            fprintf(out,
-                    "redlockd_identity_requests_total{identity=\"%s\","
-                    "result=\"%s\"} %" PRIu64 "\n",
-                    account->name, results[i], account->results[i]) >= 0;
-    return is_whole;
+    return fprintf(out, "redlockd_%s{identity=\"%s\"%s} %" PRId64 "\n", name,
+                   account->name, more, value) >= 0;
 }
 
-/* Names have only characters that need no escape. */
 bool accounts_print(const struct accounts *all, FILE *out)
 {
+    static const char *const results[ACCOUNT_RESULTS] = {
+        [ACCOUNT_ALLOWED] = ",result=\"allowed\"",
+        [ACCOUNT_FORBIDDEN] = ",result=\"forbidden\"",
+        [ACCOUNT_LIMITED] = ",result=\"limited\"",
+    };
     int count = all->identities->count;
     bool is_whole = print_head(out, "identity_requests_total", "counter",
                                "Requests by identity, and whether it may make "
                                "them.");
     for (int i = 0; i < count; i++)
-        is_whole &= accounts_print_requests(all->list[i], out);
+        for (int j = 0; j < ACCOUNT_RESULTS; j++)
+            is_whole &= accounts_print_value(out, "identity_requests_total",
+                                             all->list[i], results[j],
+                                             (int64_t)all->list[i]->results[j]);
     is_whole &= print_head(out, "identity_locks", "gauge",
                            "Locks that an identity with a limit holds "
                            "through this server.");
-    for (int i = 0; i < count; i++) {
-        const struct account *it = all->list[i];
-        if (it->locks_most != 0)
-            is_whole &=
-                fprintf(out,
-                        "redlockd_identity_locks{identity=\"%s\"} %" PRId64
-                        "\n",
-                        it->name, it->locks) >= 0;
-    }
+    for (int i = 0; i < count; i++)
+        if (all->list[i]->locks_most != 0)
+            is_whole &= accounts_print_value(
+                out, "identity_locks", all->list[i], "", all->list[i]->locks);
     is_whole &= print_head(out, "identity_expiry_timestamp_seconds", "gauge",
                            "When an identity expires, in Unix time.");
-    for (int i = 0; i < count; i++) {
-        const struct identity *it = all->list[i]->identity;
-        if (it->expires_s != 0)
-            is_whole &= fprintf(out,
-                                "redlockd_identity_expiry_timestamp_seconds{"
-                                "identity=\"%s\"} %" PRId64 "\n",
-                                it->name, it->expires_s) >= 0;
-    }
+    for (int i = 0; i < count; i++)
+        if (all->list[i]->identity->expires_s != 0)
+            is_whole &= accounts_print_value(
+                out, "identity_expiry_timestamp_seconds", all->list[i], "",
+                all->list[i]->identity->expires_s);
     return is_whole;
 }

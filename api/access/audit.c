@@ -128,27 +128,26 @@ static void begin_request(struct json *json, const char *event,
 static void put_names(struct json *json, struct span names)
 {
     if (names.len > 0)
-        render_lock_as_list(json, names);
+        render_lock(json, names, true);
 }
 
-static void audit_put_answer(struct json *json,
-                             const struct http_response *response)
+static void audit_put_answer(struct json *json, const struct http_call *call)
 {
-    json_put_integer(json, "status", response->status);
-    put_known(json, "code", response->code);
+    json_put_integer(json, "status", call->response->status);
+    put_known(json, "code", call->response->code);
 }
 
 /* ---- what came of a call ------------------------------------------------ */
 
 static const char *event_of(const struct http_call *call,
-                            const struct engine_result *result,
-                            const struct http_response *response)
+                            const struct engine_result *result)
 {
+    bool has_failed = call->response->status >= 500;
     if (call->kind == LOCK_INSPECT)
         return "read";
     switch (result->outcome) {
     case OUTCOME_GRANTED:
-        if (response->status >= 500) /* no memory to tell the client */
+        if (has_failed) /* no memory to tell the client */
             return "undelivered";
         return result->is_repeat ? "repeat" : "grant";
     case OUTCOME_EXTENDED:
@@ -156,7 +155,7 @@ static const char *event_of(const struct http_call *call,
     case OUTCOME_RELEASED:
         return call->kind == LOCK_FORCE ? "force_release" : "release";
     default:
-        return response->status >= 500 ? "failed" : "refused";
+        return has_failed ? "failed" : "refused";
     }
 }
 
@@ -198,22 +197,20 @@ bool audit_announce(struct audit *audit, const struct http_call *call,
 }
 
 bool audit_note(struct audit *audit, struct http_call *call,
-                const struct engine_result *result,
-                const struct http_response *response)
+                const struct engine_result *result)
 {
     struct json json;
     if (audit == NULL ||
         (call->kind == LOCK_INSPECT && !audit->means.has_reads))
         return true;
     call->is_audited = true;
-    begin_request(&json, event_of(call, result, response), call,
-                  (int)call->kind);
+    begin_request(&json, event_of(call, result), call, (int)call->kind);
     audit_put_lock(&json, call, result);
-    if (result->outcome == OUTCOME_GRANTED && response->status >= 500)
+    if (result->outcome == OUTCOME_GRANTED && call->response->status >= 500)
         json_put_boolean(&json, "released", !result->is_repeat);
     if (call->wait_ms > 0)
         json_put_integer(&json, "waited_ms", result->waited_ms);
-    audit_put_answer(&json, response);
+    audit_put_answer(&json, call);
     if (result->outcome == OUTCOME_HELD && result->has_holder) {
         json_open_object(&json, "held_by");
         render_holder(&json, result);
@@ -222,8 +219,7 @@ bool audit_note(struct audit *audit, struct http_call *call,
     return audit_end(audit, &json) || !audit->means.is_required;
 }
 
-void audit_note_list(struct audit *audit, const struct http_call *call,
-                     const struct http_response *response)
+void audit_note_list(struct audit *audit, const struct http_call *call)
 {
     struct json json;
     char room[RESOURCE_MAX];
@@ -235,7 +231,7 @@ void audit_note_list(struct audit *audit, const struct http_call *call,
         query_read(&call->request->query, QUERY_PREFIX, room, sizeof room,
                    &prefix) == NULL)
         json_put_text(&json, "prefix", prefix);
-    audit_put_answer(&json, response);
+    audit_put_answer(&json, call);
     (void)audit_end(audit, &json);
 }
 
@@ -259,15 +255,15 @@ void audit_note_abandoned(struct audit *audit, const struct http_call *call,
 /* ---- who is not let in -------------------------------------------------- */
 
 void audit_note_refusal(struct audit *audit, struct http_call *call,
-                        struct span names, const struct http_response *response)
+                        struct span names)
 {
     char of_path[NAMES_LEN_MAX];
     struct json json;
     bool is_of_lock = call->item > 0 ||
                       call->request->match.route == ROUTE_LOCK ||
                       call->request->match.route == ROUTE_POOL;
-    bool is_refusal = response->status == 401 || response->status == 403 ||
-                      response->status == 429;
+    int status = call->response->status;
+    bool is_refusal = status == 401 || status == 403 || status == 429;
     if (audit == NULL || call->is_audited || !is_refusal)
         return;
     call->is_audited = true;
@@ -285,7 +281,7 @@ void audit_note_refusal(struct audit *audit, struct http_call *call,
     begin_request(&json, "refused", call,
                   is_of_lock ? (int)call->kind : call->request->counted_as);
     put_names(&json, told);
-    audit_put_answer(&json, response);
+    audit_put_answer(&json, call);
     if (limit->dropped > 0)
         json_put_integer(&json, "dropped", limit->dropped);
     (void)audit_end(audit, &json);

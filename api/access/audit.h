@@ -42,15 +42,13 @@ void audit_reopen(struct audit *audit);
 bool audit_announce(struct audit *audit, const struct http_call *call,
                     struct span names);
 
-/* What came of a change, as the response tells it; of an inspect if reads are
+/* What came of a change, as its answer tells; of an inspect if reads are
  * told. False: it must have a line, which the file has not taken yet. */
 bool audit_note(struct audit *audit, struct http_call *call,
-                const struct engine_result *result,
-                const struct http_response *response);
+                const struct engine_result *result);
 
 /* A page of a list, if reads are told. */
-void audit_note_list(struct audit *audit, const struct http_call *call,
-                     const struct http_response *response);
+void audit_note_list(struct audit *audit, const struct http_call *call);
 
 /*
  * The client leaves, or the process ends, before the answer: result is as far
@@ -67,7 +65,6 @@ void audit_note_abandoned(struct audit *audit, const struct http_call *call,
  * if any.
  */
 void audit_note_refusal(struct audit *audit, struct http_call *call,
-                        struct span names,
-                        const struct http_response *response);
+                        struct span names);
 
 #endif

@@ -229,11 +229,11 @@ struct reader {
 struct member {
     const char *name;
     unsigned in; /* a bit for each call, and where it is */
-    void (*read)(struct reader *reader, const struct member *member,
-                 const json_t *value); /* NULL: it was read before */
-    size_t at;           /* of a text or a number: in struct body */
+    size_t at;   /* of a text or a number: in struct body; 0: it is not kept */
+    void (*check)(struct reader *reader, struct span text); /* NULL: any text */
     int64_t least, most; /* of a number; most 0: it is a time to live */
-    const char *unit;    /* likewise, in brackets */
+    const char *unit;    /* likewise, in brackets; NULL: it is no number */
+    void (*read_list)(struct reader *reader, const json_t *value);
 };
 
 static bool body_has(const struct reader *reader, const char *name)
@@ -242,89 +242,74 @@ static bool body_has(const struct reader *reader, const char *name)
 }
 
 static void body_read_number(struct reader *reader, const struct member *member,
-                             const json_t *value)
+                             const json_t *value, const char *pointer)
 {
-    const char *name = member->name;
     int64_t *number = (int64_t *)((char *)reader->body + member->at);
     int64_t most = member->most != 0 ? member->most : reader->max_ttl_ms;
     int64_t found = json_integer_value(value); /* 0: also of what is none */
-    char pointer[FAULT_POINTER_MAX + 1], what[32];
+    char what[DIGITS_MAX + 2];
     if (json_is_integer(value) && found >= member->least && found <= most) {
         *number = found;
         return;
     }
-    point_to(name, pointer);
-    if (json_is_integer(value))
-        (void)snprintf(what, sizeof what, "%lld", (long long)found);
+    (void)snprintf(what, sizeof what, "%lld", (long long)found);
     faults_add(reader->errors, pointer,
                "%s is %s; it must be an integer from %" PRId64 " to %" PRId64
                "%s",
-               name, json_is_integer(value) ? what : type_of(value),
+               member->name, json_is_integer(value) ? what : type_of(value),
                member->least, most, member->unit);
 }
 
-static bool read_any(struct reader *reader, const struct member *member,
-                     const json_t *value, struct span *text)
-{
-    char pointer[FAULT_POINTER_MAX + 1];
-    point_to(member->name, pointer);
-    return read_text(value, pointer, text, reader->errors);
-}
-
-static void body_read_text(struct reader *reader, const struct member *member,
-                           const json_t *value)
-{
-    struct span *text = (struct span *)((char *)reader->body + member->at);
-    (void)read_any(reader, member, value, text);
-}
-
-static void read_owner(struct reader *reader, const struct member *member,
+static void read_value(struct reader *reader, const struct member *member,
                        const json_t *value)
 {
-    struct body *body = reader->body;
-    if (read_any(reader, member, value, &body->owner) &&
-        !token_is_owner(body->owner))
+    char pointer[FAULT_POINTER_MAX + 1];
+    struct span text;
+    point_to(member->name, pointer);
+    if (member->read_list != NULL) {
+        member->read_list(reader, value);
+    } else if (member->unit != NULL) {
+        body_read_number(reader, member, value, pointer);
+    } else if (read_text(value, pointer, &text, reader->errors)) {
+        if (member->at != 0)
+            *(struct span *)((char *)reader->body + member->at) = text;
+        if (member->check != NULL)
+            member->check(reader, text);
+    }
+}
+
+static void check_owner(struct reader *reader, struct span owner)
+{
+    if (!token_is_owner(owner))
         faults_add(reader->errors, "/owner",
                    "owner has %zu bytes, or a character that is not allowed; "
                    "use 1 to %d of A-Z a-z 0-9 . _ : @ / "
                    "-, or leave it out",
-                   body->owner.len, OWNER_MAX);
+                   owner.len, OWNER_MAX);
 }
 
 /* That of a call alone may be in a header field, too, and is looked at with it.
  */
-static void read_token(struct reader *reader, const struct member *member,
-                       const json_t *value)
+static void check_token(struct reader *reader, struct span token)
 {
-    struct body *body = reader->body;
-    if (read_any(reader, member, value, &body->token) &&
-        reader->where == AMONG && !token_is_ours(body->token))
+    if (reader->where == AMONG && !token_is_ours(token))
         faults_add(reader->errors, "/token",
                    "token is not a valid lock token; send the field token of "
                    "the response to POST /locks, unchanged");
 }
 
-static void read_mode(struct reader *reader, const struct member *member,
-                      const json_t *value)
+static void check_mode(struct reader *reader, struct span mode)
 {
-    struct body *body = reader->body;
-    struct span mode;
-    if (!read_any(reader, member, value, &mode))
-        return;
-    body->is_shared = span_is(mode, "shared");
-    if (!body->is_shared && !span_is(mode, "exclusive"))
+    reader->body->is_shared = span_is(mode, "shared");
+    if (!reader->body->is_shared && !span_is(mode, "exclusive"))
         faults_add(reader->errors, "/mode",
                    "mode must be \"exclusive\" or \"shared\"");
 }
 
-static void read_id(struct reader *reader, const struct member *member,
-                    const json_t *value)
+static void check_id(struct reader *reader, struct span id)
 {
     struct body *body = reader->body;
     char names[NAMES_LEN_MAX];
-    struct span id;
-    if (!read_any(reader, member, value, &id))
-        return;
     struct span found = id_find_names(id, names);
     if (found.len == 0) {
         faults_add(reader->errors, "/id",
@@ -338,13 +323,9 @@ static void read_id(struct reader *reader, const struct member *member,
     }
 }
 
-static void read_resource(struct reader *reader, const struct member *member,
-                          const json_t *value)
+static void check_resource(struct reader *reader, struct span resource)
 {
-    struct body *body = reader->body;
-    if (!read_any(reader, member, value, &body->resource))
-        return;
-    const char *reason = id_check_resource(body->resource);
+    const char *reason = id_check_resource(resource);
     if (reason != NULL)
         faults_add(reader->errors, "/resource", "resource %s", reason);
 }
@@ -393,14 +374,11 @@ static void join(struct reader *reader, struct span *list, int count)
     }
 }
 
-static void body_read_resources(struct reader *reader,
-                                const struct member *member,
-                                const json_t *value)
+static void body_read_resources(struct reader *reader, const json_t *value)
 {
     struct span list[NAMES_MAX];
     size_t count = json_array_size(value); /* 0: also of what is no array */
     bool is_good = true;
-    (void)member;
     if (count < 1 || count > NAMES_MAX) {
         char what[32];
         (void)snprintf(what, sizeof what, "has %zu elements", count);
@@ -426,23 +404,20 @@ static void body_read_resources(struct reader *reader,
 
 /* In the order in which people are told of them. */
 static const struct member members[] = {
-    {"operation", IN(LOCK_ACQUIRE, AMONG) | OTHERS_AMONG, .read = NULL},
-    {"id", OTHERS_AMONG, .read = read_id},
-    {"token", EXTENDS | RELEASES, .read = read_token},
-    {"resource", ACQUIRES, .read = read_resource},
-    {"resources", ACQUIRES, .read = body_read_resources},
-    {"ttl_ms", ACQUIRES | EXTENDS, .read = body_read_number, .at = AT(ttl_ms),
-     TTL_MIN_MS, 0, MS},
-    {"wait_ms", IN(LOCK_ACQUIRE, ALONE), .read = body_read_number,
-     .at = AT(wait_ms), 0, WAIT_MAX_MS, MS},
-    {"owner", ACQUIRES, .read = read_owner},
-    {"mode", ACQUIRES | EXTENDS, .read = read_mode},
-    {"limit", ACQUIRES, .read = body_read_number, .at = AT(limit), 1,
-     POOL_SLOTS_MAX, ""},
-    {"permits", ACQUIRES, .read = body_read_number, .at = AT(permits), 1,
-     NAMES_MAX, ""},
-    {"idempotency_key", IN(LOCK_ACQUIRE, AMONG), .read = body_read_text,
-     .at = AT(key)},
+    {.name = "operation",
+     IN(LOCK_ACQUIRE, AMONG) | OTHERS_AMONG}, /* read_call */
+    {"id", OTHERS_AMONG, .check = check_id},
+    {"token", EXTENDS | RELEASES, .at = AT(token), check_token},
+    {"resource", ACQUIRES, .at = AT(resource), check_resource},
+    {"resources", ACQUIRES, .read_list = body_read_resources},
+    {"ttl_ms", ACQUIRES | EXTENDS, .at = AT(ttl_ms), NULL, TTL_MIN_MS, 0, MS},
+    {"wait_ms", IN(LOCK_ACQUIRE, ALONE), .at = AT(wait_ms), NULL, 0,
+     WAIT_MAX_MS, MS},
+    {"owner", ACQUIRES, .at = AT(owner), check_owner},
+    {"mode", ACQUIRES | EXTENDS, .check = check_mode},
+    {"limit", ACQUIRES, .at = AT(limit), NULL, 1, POOL_SLOTS_MAX, ""},
+    {"permits", ACQUIRES, .at = AT(permits), NULL, 1, NAMES_MAX, ""},
+    {"idempotency_key", IN(LOCK_ACQUIRE, AMONG), .at = AT(key)},
 };
 
 enum { MEMBERS = sizeof members / sizeof *members };
@@ -474,8 +449,7 @@ static void read_member(struct reader *reader, const char *name,
         if ((member->in & IN(call, reader->where)) == 0 ||
             strcmp(member->name, name) != 0)
             continue;
-        if (member->read != NULL)
-            member->read(reader, member, value);
+        read_value(reader, member, value);
         return;
     }
     if (call == LOCK_ACQUIRE && strcmp(name, "wait_ms") == 0) {

@@ -12,34 +12,30 @@ enum { LOCKS_EACH = 10 }; /* of a page count as one request */
 /* ---- what method and path ask ------------------------------------------- */
 
 /* A path: its segments, and what is asked there. */
-struct path {
-    enum route route;
-    const char *first;
-    bool has_id;
-    const char *last; /* behind the id, or NULL */
-    const char *allow;
-};
-
 #define READ "GET, HEAD, OPTIONS"
 
-static const struct path paths[] = {
+static const struct path {
+    enum route route;
+    const char *text; /* {id}: one that is not empty */
+    const char *allow;
+} paths[] = {
     /* a GET of it is ROUTE_LIST */
-    {ROUTE_LOCK, "locks", false, NULL, "GET, HEAD, POST, OPTIONS"},
-    {ROUTE_LOCK, "locks", true, NULL, "GET, HEAD, DELETE, OPTIONS"},
-    {ROUTE_LOCK, "locks", true, "extend", "PUT, OPTIONS"},
+    {ROUTE_LOCK, "/locks", "GET, HEAD, POST, OPTIONS"},
+    {ROUTE_LOCK, "/locks/{id}", "GET, HEAD, DELETE, OPTIONS"},
+    {ROUTE_LOCK, "/locks/{id}/extend", "PUT, OPTIONS"},
     /* any of its calls: all need the same right */
-    {ROUTE_BATCH, "batch", false, NULL, "POST, OPTIONS"},
-    {ROUTE_POOL, "pools", true, NULL, READ},
-    {ROUTE_NODES, "nodes", false, NULL, READ},
-    {ROUTE_LIVEZ, "livez", false, NULL, READ},
-    {ROUTE_READYZ, "readyz", false, NULL, READ},
-    {ROUTE_METRICS, "metrics", false, NULL, READ},
-    {ROUTE_PAGE, "", false, NULL, READ},
-    {ROUTE_PAGE_CSS, "page.css", false, NULL, READ},
-    {ROUTE_PAGE_JS, "page.js", false, NULL, READ},
-    {ROUTE_PAGE_ICON, "page.svg", false, NULL, READ},
-    {ROUTE_DOCS, "docs", false, NULL, READ},
-    {ROUTE_OPENAPI, "openapi.yaml", false, NULL, READ},
+    {ROUTE_BATCH, "/batch", "POST, OPTIONS"},
+    {ROUTE_POOL, "/pools/{id}", READ},
+    {ROUTE_NODES, "/nodes", READ},
+    {ROUTE_LIVEZ, "/livez", READ},
+    {ROUTE_READYZ, "/readyz", READ},
+    {ROUTE_METRICS, "/metrics", READ},
+    {ROUTE_PAGE, "/", READ},
+    {ROUTE_PAGE_CSS, "/page.css", READ},
+    {ROUTE_PAGE_JS, "/page.js", READ},
+    {ROUTE_PAGE_ICON, "/page.svg", READ},
+    {ROUTE_DOCS, "/docs", READ},
+    {ROUTE_OPENAPI, "/openapi.yaml", READ},
 };
 
 /* What a method asks of a lock, or of many. */
@@ -51,7 +47,7 @@ static const struct {
     {"GET", LOCK_INSPECT},  {"HEAD", LOCK_INSPECT},
 };
 
-enum { PATHS = sizeof paths / sizeof *paths, SEGMENTS_MAX = 3 };
+enum { PATHS = sizeof paths / sizeof *paths };
 
 /* The path of a target: what follows the authority of an absolute form. */
 static const char *path_of(const char *target)
@@ -67,29 +63,19 @@ static const char *path_of(const char *target)
     return path != NULL ? path : "/";
 }
 
-/* Splits "/a/b/c"; returns the number of segments, -1: too many, or none. */
-static int split(const char *path, struct span segments[SEGMENTS_MAX])
+/* id: what stands in place of {id}; len 0: nothing. */
+static bool route_fits(const char *form, const char *path, struct span *id)
 {
-    int count = 0;
-    while (*path == '/') {
-        if (count == SEGMENTS_MAX)
-            return -1;
-        size_t len = strcspn(path + 1, "/");
-        segments[count++] = (struct span){path + 1, len};
-        path += 1 + len;
-    }
-    return *path == '\0' && count > 0 ? count : -1;
-}
-
-static bool route_fits(const struct path *path, const struct span segments[],
-                       int count)
-{
-    int wanted = 1 + path->has_id + (path->last != NULL);
-    if (count != wanted || !span_is(segments[0], path->first))
+    static const char mark[] = "{id}";
+    const char *at = strstr(form, mark);
+    *id = (struct span){0};
+    if (at == NULL)
+        return strcmp(form, path) == 0;
+    size_t before = (size_t)(at - form);
+    if (strncmp(form, path, before) != 0)
         return false;
-    if (path->has_id && segments[1].len == 0)
-        return false;
-    return path->last == NULL || span_is(segments[count - 1], path->last);
+    *id = (struct span){path + before, strcspn(path + before, "/")};
+    return id->len > 0 && strcmp(at + sizeof mark - 1, id->ptr + id->len) == 0;
 }
 
 struct span route_names(const struct route_match *match,
@@ -129,7 +115,7 @@ static void route_ask(struct route_match *match, const struct path *path,
     }
     match->call = methods[method].call;
     match->route = path->route;
-    if (path->has_id) {
+    if (id.len > 0) {
         char names[NAMES_LEN_MAX];
         match->id = id;
         if (route_names(match, names).len > 0)
@@ -144,7 +130,7 @@ static void route_ask(struct route_match *match, const struct path *path,
 void route_find(struct route_match *match, const char *method,
                 const char *target)
 {
-    struct span segments[SEGMENTS_MAX] = {{NULL, 0}};
+    struct span id;
     match->route = ROUTE_NOT_FOUND;
     match->allow = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
     match->id = (struct span){0};
@@ -152,24 +138,20 @@ void route_find(struct route_match *match, const char *method,
         match->route = ROUTE_OPTIONS;
         return;
     }
-    int count = split(path_of(target), segments);
     for (int i = 0; i < PATHS; i++) {
-        if (route_fits(&paths[i], segments, count)) {
-            route_ask(match, &paths[i], method, segments[1]);
+        if (route_fits(paths[i].text, path_of(target), &id)) {
+            route_ask(match, &paths[i], method, id);
             return;
         }
     }
 }
 
-const char *route_path(int n, char path[ROUTE_PATH_MAX])
+const char *route_path(int n, const char **path)
 {
     if (n >= PATHS)
         return NULL;
-    const struct path *it = &paths[n];
-    (void)snprintf(path, ROUTE_PATH_MAX, "/%s%s%s%s", it->first,
-                   it->has_id ? "/{id}" : "", it->last != NULL ? "/" : "",
-                   it->last != NULL ? it->last : "");
-    return it->allow;
+    *path = paths[n].text;
+    return paths[n].allow;
 }
 
 /* ---- arguments ---------------------------------------------------------- */

@@ -58,7 +58,7 @@ struct route_match {
 
 /*
  * target: as sent, without the query; an absolute form counts by its path
- * (RFC 9112 §3.2.2). It is split at '/' first and percent-decoded then, once.
+ * (RFC 9112 §3.2.2). The id ends at a '/', and is percent-decoded then, once.
  */
 void route_find(struct route_match *match, const char *method,
                 const char *target);
@@ -67,13 +67,9 @@ void route_find(struct route_match *match, const char *method,
 struct span route_names(const struct route_match *match,
                         char names[NAMES_LEN_MAX]);
 
-enum { ROUTE_PATH_MAX = 32 }; /* with its NUL */
-
-/*
- * Writes the n-th path, from 0, with {id} for an id, and returns the methods
- * that it takes, as in Allow. NULL: there are no more.
- */
-const char *route_path(int n, char path[ROUTE_PATH_MAX]);
+/* The n-th path, from 0, with {id} for an id; returns the methods that it
+ * takes, as in Allow. NULL: there are no more. */
+const char *route_path(int n, const char **path);
 
 /* ---- arguments ---------------------------------------------------------- */
 

@@ -78,14 +78,16 @@ struct span id_find_names(struct span text, char names[NAMES_LEN_MAX])
     return (struct span){names, span_copy(names, text)};
 }
 
-static const char *check_text(struct span resource, size_t *chars)
+/* NULL, or why a name of at most so many characters may not be this. */
+static const char *check_text(struct span name, size_t most,
+                              const char *long_reason)
 {
     static const char reserved[] = RESERVED_NAME;
-    *chars = 0;
-    if (resource.len == 0)
+    size_t chars = 0;
+    if (name.len == 0)
         return "must not be empty";
-    for (size_t i = 0; i < resource.len; (*chars)++) {
-        struct span rest = span_behind(resource, i);
+    for (size_t i = 0; i < name.len; chars++) {
+        struct span rest = span_behind(name, i);
         if (*rest.ptr >= ' ' && *rest.ptr <= '~') { /* most are */
             i++;
             continue;
@@ -97,29 +99,25 @@ static const char *check_text(struct span resource, size_t *chars)
             return "must not contain control characters";
         i += len;
     }
-    if (*chars > RESOURCE_CHARS)
-        return "must have at most 255 characters";
+    if (chars > most)
+        return long_reason;
     /* not only in front: another installation's keys have its prefix */
-    if (memmem(resource.ptr, resource.len, reserved, sizeof reserved - 1) !=
-        NULL)
+    if (memmem(name.ptr, name.len, reserved, sizeof reserved - 1) != NULL)
         return "must not contain \"redlockd:\", which is reserved";
     return NULL;
 }
 
 const char *id_check_resource(struct span resource)
 {
-    size_t chars;
-    return check_text(resource, &chars);
+    return check_text(resource, RESOURCE_CHARS,
+                      "must have at most 255 characters");
 }
 
 const char *id_check_pool(struct span name)
 {
-    size_t chars;
-    const char *reason = check_text(name, &chars);
     static_assert(RESOURCE_CHARS - NAMES_SLOT_MAX == 251, "as the text says");
-    if (reason == NULL && chars > RESOURCE_CHARS - NAMES_SLOT_MAX)
-        return "must have at most 251 characters, 4 less than others,";
-    return reason;
+    return check_text(name, RESOURCE_CHARS - NAMES_SLOT_MAX,
+                      "must have at most 251 characters, 4 less than others,");
 }
 
 bool id_is_name(struct span name)

@@ -128,7 +128,7 @@ static void put_members(struct json *json, const struct problem *problem,
     json_put_text(json, "detail", span_of(problem->detail));
     json_put_text(json, "request_id", span_of(request_id));
     if (problem->resource.len > 0)
-        render_lock(json, problem->resource);
+        render_lock(json, problem->resource, false);
     if (problem->retry_after_ms > 0)
         json_put_integer(json, "retry_after_ms", problem->retry_after_ms);
     if (problem->waited_ms != NULL)
@@ -180,91 +180,85 @@ int64_t retry_extend_ms(int64_t ttl_ms)
 /* ---- answers ------------------------------------------------------------ */
 
 /* Without memory the body is NULL. */
-static void respond(const struct problem *problem, const char *request_id,
-                    struct http_response *response)
+static void respond(const struct http_call *call, const struct problem *problem)
 {
     const struct problem_kind *kind = &problem_kinds[problem->code];
+    struct http_response *response = call->response;
     struct json json;
     response->status = kind->status;
     response->code = kind->name;
     response->retry_after_ms = problem->retry_after_ms;
     response->content_type = "application/problem+json";
     json_begin(&json);
-    put_members(&json, problem, request_id);
+    put_members(&json, problem, call->request->id);
     response->body = json_end(&json, &response->body_len);
 }
 
-void problem_respond(const struct problem *problem, const char *request_id,
-                     struct http_response *response)
+void problem_respond(const struct http_call *call,
+                     const struct problem *problem)
 {
-    respond(problem, request_id, response);
-    if (response->body == NULL)
-        problem_respond_overloaded("not enough memory for the answer",
-                                   request_id, response);
+    respond(call, problem);
+    if (call->response->body == NULL)
+        problem_respond_overloaded(call, "not enough memory for the answer");
 }
 
-void problem_respond_body(const struct faults *errors, const char *request_id,
-                          struct http_response *response)
+void problem_respond_plain(const struct http_call *call, enum problem_code code,
+                           const char *detail)
 {
-    if (errors->count == 0)
-        problem_respond_overloaded(
-            "not enough memory to read the body; nothing was done", request_id,
-            response);
-    else
-        problem_respond_faults(errors, request_id, response);
+    const struct problem problem = {.code = code, .detail = detail};
+    problem_respond(call, &problem);
 }
 
-void problem_respond_not_json(const char *request_id,
-                              struct http_response *response)
-{
-    problem_respond_plain(
-        PROBLEM_UNSUPPORTED_MEDIA_TYPE,
-        "the body must have Content-Type: application/json; with curl, add "
-        "-H 'Content-Type: application/json'",
-        request_id, response);
-}
-
-void problem_respond_overloaded(const char *detail, const char *request_id,
-                                struct http_response *response)
-{
-    struct problem problem = {
-        .code = PROBLEM_OVERLOADED,
-        .detail = detail,
-        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
-    };
-    respond(&problem, request_id, response);
-}
-
-void problem_respond_plain(enum problem_code code, const char *detail,
-                           const char *request_id,
-                           struct http_response *response)
-{
-    problem_respond(&(struct problem){.code = code, .detail = detail},
-                    request_id, response);
-}
-
-void problem_respond_busy(enum problem_code code, const char *detail,
-                          const char *request_id,
-                          struct http_response *response)
+void problem_respond_busy(const struct http_call *call, enum problem_code code,
+                          const char *detail)
 {
     const struct problem problem = {
         .code = code,
         .detail = detail,
         .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
     };
-    problem_respond(&problem, request_id, response);
+    problem_respond(call, &problem);
 }
 
-void problem_respond_faults(const struct faults *errors, const char *request_id,
-                            struct http_response *response)
+void problem_respond_overloaded(const struct http_call *call,
+                                const char *detail)
+{
+    const struct problem problem = {
+        .code = PROBLEM_OVERLOADED,
+        .detail = detail,
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
+    };
+    respond(call, &problem);
+}
+
+void problem_respond_faults(const struct http_call *call,
+                            const struct faults *errors)
 {
     char many[PROBLEM_DETAIL_MAX];
     (void)snprintf(many, sizeof many, "%d fields are invalid, see errors",
                    errors->count);
-    struct problem problem = {
+    const struct problem problem = {
         .code = PROBLEM_INVALID_REQUEST,
         .detail = errors->count == 1 ? errors->list[0].detail : many,
         .errors = errors,
     };
-    problem_respond(&problem, request_id, response);
+    problem_respond(call, &problem);
+}
+
+void problem_respond_body(const struct http_call *call,
+                          const struct faults *errors)
+{
+    if (errors->count == 0)
+        problem_respond_overloaded(
+            call, "not enough memory to read the body; nothing was done");
+    else
+        problem_respond_faults(call, errors);
+}
+
+void problem_respond_not_json(const struct http_call *call)
+{
+    problem_respond_plain(
+        call, PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+        "the body must have Content-Type: application/json; with curl, add "
+        "-H 'Content-Type: application/json'");
 }

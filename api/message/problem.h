@@ -90,36 +90,31 @@ extern const struct problem_kind {
     const char *title;
 } problem_kinds[PROBLEM_CODES];
 
-/* Fills status, code, body and retry_after_ms. Without memory: overloaded. */
-void problem_respond(const struct problem *problem, const char *request_id,
-                     struct http_response *response);
+/* Fills status, code, body and retry_after_ms of the call's response. Without
+ * memory: overloaded. */
+void problem_respond(const struct http_call *call,
+                     const struct problem *problem);
 
 /* The same with only a code and a detail · and RETRY_MAX_MS to wait at most. */
-void problem_respond_plain(enum problem_code code, const char *detail,
-                           const char *request_id,
-                           struct http_response *response);
-
-void problem_respond_busy(enum problem_code code, const char *detail,
-                          const char *request_id,
-                          struct http_response *response);
+void problem_respond_plain(const struct http_call *call, enum problem_code code,
+                           const char *detail);
+void problem_respond_busy(const struct http_call *call, enum problem_code code,
+                          const char *detail);
 
 /* 400: an input that is refused, with what is wrong · the same of a body, or
- * overloaded if nothing is wrong with it. */
-void problem_respond_faults(const struct faults *errors, const char *request_id,
-                            struct http_response *response);
-void problem_respond_body(const struct faults *errors, const char *request_id,
-                          struct http_response *response);
-
-/* 415 */
-void problem_respond_not_json(const char *request_id,
-                              struct http_response *response);
+ * overloaded if nothing is wrong with it · 415. */
+void problem_respond_faults(const struct http_call *call,
+                            const struct faults *errors);
+void problem_respond_body(const struct http_call *call,
+                          const struct faults *errors);
+void problem_respond_not_json(const struct http_call *call);
 
 /*
  * 503 overloaded; detail says what was done. It takes a single allocation. If
  * there is no memory even for that, body is NULL, and the connection must end.
  */
-void problem_respond_overloaded(const char *detail, const char *request_id,
-                                struct http_response *response);
+void problem_respond_overloaded(const struct http_call *call,
+                                const char *detail);
 
 /* ---- when to try again -------------------------------------------------- */
 

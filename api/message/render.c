@@ -22,7 +22,7 @@ static void put_resources(struct json *json, struct span names)
 }
 
 /* No name of a slot leaves the server: clients know its pool and its number. */
-static void render_put_lock(struct json *json, struct span names, bool as_list)
+void render_lock(struct json *json, struct span names, bool as_list)
 {
     struct span pool;
     int slots[NAMES_MAX], count = names_slots(names, &pool, slots);
@@ -38,16 +38,6 @@ static void render_put_lock(struct json *json, struct span names, bool as_list)
     for (int i = 0; i < count; i++)
         json_put_integer(json, NULL, slots[i]);
     json_close_array(json);
-}
-
-void render_lock(struct json *json, struct span names)
-{
-    render_put_lock(json, names, false);
-}
-
-void render_lock_as_list(struct json *json, struct span names)
-{
-    render_put_lock(json, names, true);
 }
 
 static void put_mode(struct json *json, const struct engine_result *result)
@@ -101,7 +91,7 @@ char *render_grant(const struct engine_result *result,
 {
     struct json json;
     json_begin(&json);
-    render_lock(&json, result->resource);
+    render_lock(&json, result->resource, false);
     if (times->limit > 0)
         json_put_integer(&json, "limit", times->limit);
     put_mode(&json, result);
@@ -124,7 +114,7 @@ char *render_release(const struct engine_result *result, size_t *len)
 {
     struct json json;
     json_begin(&json);
-    render_lock(&json, result->resource);
+    render_lock(&json, result->resource, false);
     json_put_boolean(&json, "released", true);
     put_count(&json, "released", result);
     return json_end(&json, len);
@@ -134,7 +124,7 @@ char *render_release(const struct engine_result *result, size_t *len)
 static void put_found(struct json *json, const struct engine_result *result,
                       int64_t max_hold_ms)
 {
-    render_lock(json, result->resource);
+    render_lock(json, result->resource, false);
     json_put_boolean(json, "held", result->outcome == OUTCOME_FOUND);
     json_put_text(json, "version", span_of(result->version.text));
     render_holder(json, result);
@@ -157,7 +147,7 @@ char *render_pool(const struct render_pool *pool, size_t *len)
     struct json json;
     bool is_held[POOL_SLOTS_MAX] = {false};
     json_begin(&json);
-    render_lock(&json, pool->name);
+    render_lock(&json, pool->name, false);
     json_put_integer(&json, "limit", pool->limit);
     json_open_array(&json, "slots");
     for (int i = 0; i < pool->count; i++) {

@@ -45,12 +45,10 @@ char *render_page_end(struct json *json, const char *cursor, size_t *len);
 
 /*
  * Members that tell what lock it is about: id, and resource, or resources if it
- * covers several. Of a permit resource is the pool, and slots its slots.
+ * covers several; or as_list, for those who search many of them. Of a permit
+ * resource is the pool, and slots its slots.
  */
-void render_lock(struct json *json, struct span names);
-
-/* The same, but always with resources, for those who search many of them. */
-void render_lock_as_list(struct json *json, struct span names);
+void render_lock(struct json *json, struct span names, bool as_list);
 
 /* Members: what is known of a holder: remaining_ms, fencing_token, owner. */
 void render_holder(struct json *json, const struct engine_result *result);

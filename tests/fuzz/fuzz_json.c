@@ -112,7 +112,10 @@ static void check_problem(const struct faults *errors)
                               .detail = errors->list[0].detail,
                               .errors = errors};
     http_response_init(&response);
-    problem_respond(&problem, "id", &response);
+    problem_respond(
+        &(struct http_call){.request = &(struct http_request){.id = "id"},
+                            .response = &response},
+        &problem);
     assert(response.status == 400 && response.body != NULL);
     assert(response.body[response.body_len - 1] == '\n');
     json_t *root = json_loadb(response.body, response.body_len,

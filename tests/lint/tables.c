@@ -94,10 +94,10 @@ static void put_paths(struct json *json)
     static const char *const methods[] = {"GET",     "HEAD",    "POST",
                                           "PUT",     "PATCH",   "DELETE",
                                           "CONNECT", "OPTIONS", "TRACE"};
-    char path[ROUTE_PATH_MAX];
+    const char *path;
     const char *allow;
     json_open_object(json, "paths");
-    for (int n = 0; (allow = route_path(n, path)) != NULL; n++) {
+    for (int n = 0; (allow = route_path(n, &path)) != NULL; n++) {
         json_open_object(json, path);
         json_put_text(json, "allow", span_of(allow));
         json_open_array(json, "methods");
@@ -275,7 +275,10 @@ static void print_answer(const char *name, char *body)
 static void print_problem(const char *name, const struct problem *problem)
 {
     struct http_response response;
-    problem_respond(problem, "id", &response);
+    problem_respond(
+        &(struct http_call){.request = &(struct http_request){.id = "id"},
+                            .response = &response},
+        problem);
     assert(response.status == problem_kinds[problem->code].status);
     print_answer(name, response.body);
 }
@@ -325,7 +328,8 @@ static void print_answers(const struct engine *engine)
     };
     struct problem unready = {.detail = "a", .states = &nodes};
     http_response_init(&alive);
-    (void)handler_begin(NULL, &probe, NULL, &alive);
+    probe.call.response = &alive;
+    (void)handler_begin(NULL, &probe, NULL);
     print_answer("Grant", render_grant(&result, &times, &len));
     print_answer("Release", render_release(&result, &len));
     print_answer("Lock", render_inspect(&result, 1, &len));

@@ -18,14 +18,14 @@ BATCHES = [
            tests="batches"),
     Defect("one bad operation that fails all", "unit",
            "a_bad_operation_does_not_stop_the_others", [Edit(
-               BATCH, "    if (!check_weight(request, it, bodies, response) ||\n",
+               BATCH, "    if (!check_weight(request, it, bodies) ||\n",
                "    for (int i = 0; i < count; i++) {\n"
                "        if (it->items[i].status == 0)\n"
                "            continue;\n"
-               "        problem_respond_not_json(request->id, response);\n"
+               "        problem_respond_not_json(&request->call);\n"
                "        goto done;\n"
                "    }\n"
-               "    if (!check_weight(request, it, bodies, response) ||\n")],
+               "    if (!check_weight(request, it, bodies) ||\n")],
            tests="batches"),
     Defect("a batch at the price of one request", "unit",
            "each_is_charged_as_far_as_the_burst_goes", [Edit(
@@ -71,7 +71,7 @@ BATCHES = [
                "    return json_is_object(object);\n")], tests="jsonload"),
     Defect("a batch of any number of resources", "unit",
            "a_batch_has_two_hundred_resources_at_most", [Edit(
-               BATCH, "    if (!check_weight(request, it, bodies, response) ||\n"
+               BATCH, "    if (!check_weight(request, it, bodies) ||\n"
                "        !check", "    if (!check")], tests="batches"),
     Defect("a text of two lines in a body of the usual shape", "unit",
            "what_is_read_is_what_jansson_reads", [Edit(

@@ -22,6 +22,8 @@ extern struct ask {
     struct caller caller;
     struct http_request request; /* what is set here is sent by ask_send */
     struct http_response response;
+    const char *content;       /* what ask_read has found; NULL: none */
+    const char *authorization; /* likewise */
     json_t *body; /* of the answer; NULL: it has none, or it is not JSON */
 } ask;
 
@@ -32,11 +34,17 @@ void ask_end(void);
 /* Clears the request. */
 void ask_anew(void);
 
-/* True: the response is there; else ask_answer must follow. body NULL: none. */
+/* True: the response is there; else ask_answer must follow. body NULL: none;
+ * each ' in it is sent as a ". */
 bool ask_send(const char *method, const char *target, const char *body);
 void ask_answer(int64_t now_us);
 
-/* The same; as many nodes as are needed give this vote. */
+/* Reads "METHOD target?name=value", fields and a body, as HTTP writes them, but
+ * with LF alone · and sends it. */
+void ask_read(const char *text);
+bool ask_http(const char *text);
+
+/* As ask_send and ask_answer; as many nodes as are needed give this vote. */
 void ask_and_vote(const char *method, const char *target, const char *body,
                   enum call_kind kind, int ballot);
 
@@ -70,6 +78,10 @@ void ask_expect_failed(int status, const char *code, int64_t retry_most_ms);
 const char *ask_text(const char *member);
 int64_t ask_number(const char *member);
 const json_t *ask_member(const char *member); /* or NULL */
+
+/* It has these, with a blank between: "ttl_ms=5 owner=me", "slots=#2" of two
+ * elements, "held_by" whatever it is; and "-mode" has it not. */
+void ask_expect_members(const char *list);
 
 /* What look asks for ends with when a quorum is expected, as time passes. */
 void ask_expect_countdown(void (*look)(void));

@@ -13,7 +13,7 @@
 #include "judged.h"
 
 #define TOKEN_MEMBER                                                           \
-    "\"token\":\"1795221642000000."                                            \
+    "'token':'1795221642000000."                                               \
     "8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5\""
 #define TOKEN_A "{" TOKEN_MEMBER "}"
 static int64_t ahead_us; /* of the nodes' time: buckets begin in ours */
@@ -100,9 +100,8 @@ TEST(what_is_forbidden_counts_among_the_requests)
 }
 
 #define ID_OF_A_TO_D "/locks/~~YQpiCmMKZA"
-#define OF_LIMIT(limit) "{\"resource\":\"p\",\"limit\":" #limit "}"
-#define FIVE                                                                   \
-    "{\"resources\":[\"a\",\"b\",\"c\",\"d\",\"e\"],\"mode\":\"shared\"}"
+#define OF_LIMIT(limit) "{'resource':'p','limit':" #limit "}"
+#define FIVE "{'resources':['a','b','c','d','e'],'mode':'shared'}"
 
 static const struct {
     const char *method, *target, *page_size, *body;
@@ -125,8 +124,8 @@ static const struct {
     {"GET", "/locks/a", NULL, NULL, 8, 8},
     {"DELETE", ID_OF_A_TO_D, NULL, NULL, 8, 8},
     {"PUT", ID_OF_A_TO_D "/extend", NULL, NULL, 8, 8},
-    {"POST", "/locks", NULL, "{\"resource\":\"a\"}", 20, 20},
-    {"POST", "/locks", NULL, "{\"resources\":[\"a\",\"b\"]}", 20, 10},
+    {"POST", "/locks", NULL, "{'resource':'a'}", 20, 20},
+    {"POST", "/locks", NULL, "{'resources':['a','b']}", 20, 10},
     {"POST", "/locks", NULL, FIVE, 20, 4},
     {"POST", "/locks", NULL, FIVE, 2, 1},
     /* and one more for each hundred permits of the pool */
@@ -232,9 +231,9 @@ static void expect_full(const char *body)
     expect_refused(body, PROBLEM_LOCK_QUOTA_EXCEEDED);
 }
 
-#define X "{\"resource\":\"x\",\"ttl_ms\":10000}"
-#define Y "{\"resource\":\"y\",\"ttl_ms\":20000}"
-#define Z "{\"resource\":\"z\",\"ttl_ms\":20000}"
+#define X "{'resource':'x','ttl_ms':10000}"
+#define Y "{'resource':'y','ttl_ms':20000}"
+#define Z "{'resource':'z','ttl_ms':20000}"
 
 static void use_two(void)
 {
@@ -272,6 +271,21 @@ TEST(a_release_makes_room_and_a_refused_one_does_not)
     hold(Z);
 }
 
+TEST(a_release_that_cannot_be_told_makes_room_too)
+{
+    hold(X);
+    hold(Y);
+    (void)admit("DELETE", "/locks/x");
+    ck_assert(!ask_send("DELETE", "/locks/x", TOKEN_A));
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    starve = (struct starve){.is_on = true, .left = 1};
+    ask_answer(play.now_us);
+    starve.is_on = false;
+    ask_expect(503, "overloaded");
+    end(true);
+    hold(Z);
+}
+
 static void extend(const char *target, const char *body)
 {
     (void)admit("PUT", target);
@@ -289,11 +303,11 @@ TEST(an_extension_counts_longer)
     expect_full(Z);
 }
 
-#define PERMIT "{\"resource\":\"p\",\"limit\":9,\"ttl_ms\":20000}"
+#define PERMIT "{'resource':'p','limit':9,'ttl_ms':20000}"
 
 TEST(a_released_permit_makes_room)
 {
-    hold("{\"resource\":\"p\",\"limit\":1}");
+    hold("{'resource':'p','limit':1}");
     hold(X);
     expect_full(PERMIT);
     (void)admit("DELETE", "/locks/~cB8w"); /* slot 0 of p */
@@ -353,7 +367,7 @@ TEST(a_lost_answer_ends_no_later_lock)
     expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
 }
 
-#define READ "{\"resource\":\"x\",\"mode\":\"shared\",\"ttl_ms\":10000}"
+#define READ "{'resource':'x','mode':'shared','ttl_ms':10000}"
 
 TEST(each_reader_counts_from_its_acquire)
 {
@@ -374,8 +388,8 @@ TEST(each_reader_counts_from_its_acquire)
 TEST(readers_from_other_servers_are_told_apart)
 {
 #define READER(first, last)                                                    \
-    "{\"token\":\"1795221642000000~" first                                     \
-    "f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a" last "\"}"
+    "{'token':'1795221642000000~" first                                        \
+    "f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a" last "'}"
     extend("/locks/x/extend", READER("0", "0"));
     extend("/locks/x/extend", READER("0", "0"));
     expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
@@ -391,7 +405,7 @@ static void release_with(const char *id, const char *token, int ballot)
 {
     char target[80], body[160];
     snprintf(target, sizeof target, "/locks/%s", id);
-    snprintf(body, sizeof body, "{\"token\":\"%s\"}", token);
+    snprintf(body, sizeof body, "{'token':'%s'}", token);
     (void)admit("DELETE", target);
     ask_and_vote("DELETE", target, body, CALL_RELEASE, ballot);
     ck_assert_int_eq(ask.response.status, ballot == VOTE_FREE ? 404 : 409);
@@ -402,9 +416,9 @@ static const struct {
     const char *body, *key; /* NULL: none */
     int ballot;
 } gone[] = {
-    {"{\"resources\":[\"x\",\"y\"]}", NULL, VOTE_FREE},
-    {"{\"resources\":[\"x\",\"y\"]}", NULL, VOTE_HELD},
-    {"{\"resources\":[\"x\",\"y\"],\"mode\":\"shared\"}", NULL, VOTE_FREE},
+    {"{'resources':['x','y']}", NULL, VOTE_FREE},
+    {"{'resources':['x','y']}", NULL, VOTE_HELD},
+    {"{'resources':['x','y'],'mode':'shared'}", NULL, VOTE_FREE},
     {X, NULL, VOTE_FREE},
     {READ, "0123456789abcdef", VOTE_FREE},
     {READ, "0123456789abcdef", VOTE_HELD},
@@ -497,13 +511,11 @@ TEST(after_a_reload_the_engine_is_told_the_same)
     judged_use("0 " AUTHTEXT_THIRD " lock prefix=*\n"
                "a " AUTHTEXT_SECRET " lock prefix=*\n"
                "b " AUTHTEXT_OTHER " lock prefix=*\n");
-    ck_assert(
-        ask_with_key("Bearer secret", "{\"resource\":\"p\",\"limit\":1000}"));
+    ck_assert(ask_with_key("Bearer secret", "{'resource':'p','limit':1000}"));
     play.sent_count = 0;
     judged_change("a " AUTHTEXT_SECRET " lock prefix=*\n"
                   "b " AUTHTEXT_OTHER " lock prefix=*\n");
-    ck_assert(
-        ask_with_key("Bearer other", "{\"resource\":\"q\",\"limit\":1000}"));
+    ck_assert(ask_with_key("Bearer other", "{'resource':'q','limit':1000}"));
 }
 
 /* Or one identity would fill the places of all that wait. */

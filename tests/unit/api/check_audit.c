@@ -50,8 +50,8 @@ TEST(a_grant_tells_who_got_what)
     memcpy(ask.request.trace.id, TRACE_ID, sizeof TRACE_ID);
     (void)strcpy(ask.request.trace.parent, "00f067aa0ba902b7");
     ask_and_vote("POST", "/locks",
-                 "{\"resources\":[\"b \\\"\\u00e9\",\"a\"],\"ttl_ms\":30000,"
-                 "\"owner\":\"web-3\"}",
+                 "{'resources':['b \\'\\u00e9','a'],'ttl_ms':30000,"
+                 "'owner':'web-3'}",
                  CALL_ACQUIRE, VOTE_GRANTED);
     expect("\"event\":\"grant\",\"request_id\":\"r-1\",\"trace_id\":\"" TRACE_ID
            "\",\"parent_id\":\"00f067aa0ba902b7\",\"identity\":\"billing\","
@@ -65,9 +65,9 @@ TEST(a_grant_tells_who_got_what)
 static const struct {
     const char *body, *has;
 } kinds[] = {
-    {"{\"resource\":\"pool\",\"limit\":1}",
+    {"{'resource':'pool','limit':1}",
      "\"resources\":[\"pool\"],\"slots\":[0],\"limit\":1,"},
-    {"{\"resource\":\"doc\",\"mode\":\"shared\"}",
+    {"{'resource':'doc','mode':'shared'}",
      "\"resources\":[\"doc\"],\"mode\":\"shared\","},
 };
 
@@ -251,7 +251,7 @@ static void refuse(int status, const char *code, struct span names)
 {
     ask.response.status = status;
     ask.response.code = code;
-    audit_note_refusal(audited.audit, &ask.request.call, names, &ask.response);
+    audit_note_refusal(audited.audit, &ask.request.call, names);
 }
 
 static const struct {

@@ -83,8 +83,8 @@ static const struct {
     const char *meaning;
 } outcomes[] = {
     {LOCK_ACQUIRE, VOTE_GRANTED, "nothing was granted; "},
-    {LOCK_EXTEND, VOTE_EXTENDED, "the outcome is unknown; the old validity "},
-    {LOCK_RELEASE, VOTE_DELETED, "the outcome is unknown; treat the lock as "},
+    {LOCK_EXTEND, VOTE_EXTENDED, "the outcome is unknown"},
+    {LOCK_RELEASE, VOTE_DELETED, "the outcome is unknown"},
 };
 
 TEST_EACH(what_went_well_and_cannot_be_told_is_not, outcomes)

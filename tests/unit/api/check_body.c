@@ -6,6 +6,7 @@
 #include "../../../api/message/jsonload.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
+#include "quoted.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -22,7 +23,7 @@ static void tear_down(void)
 static bool parse(const char *text, enum lock_call call)
 {
     body_fini(&body); /* of the one before */
-    return body_read(&body, span_of(text), call, MAX_TTL_MS, &errors);
+    return body_read(&body, span_of(quoted(text)), call, MAX_TTL_MS, &errors);
 }
 
 static void expect_span(struct span text, const char *expected)
@@ -35,19 +36,18 @@ SUITE(body, .tear_down = tear_down);
 
 TEST(a_byte_order_mark_is_left_out)
 {
-    ck_assert(parse("\xef\xbb\xbf{\"resource\":\"a\"}", LOCK_ACQUIRE));
+    ck_assert(parse("\xef\xbb\xbf{'resource':'a'}", LOCK_ACQUIRE));
     expect_span(body.resource, "a");
     ck_assert(!parse("\xef\xbb\xbf", LOCK_ACQUIRE));
-    ck_assert(!parse("{\"resource\":\"a\"}\xef\xbb\xbf", LOCK_ACQUIRE));
+    ck_assert(!parse("{'resource':'a'}\xef\xbb\xbf", LOCK_ACQUIRE));
 }
 
-#define MARKED                                                                 \
-    "the body has a byte order mark (ef bb bf) behind its first character"
-#define WIDE "the body is in UTF-16 or UTF-32; send UTF-8"
+#define MARKED "byte order mark"
+#define WIDE "UTF-16"
 
 static const struct {
     struct span text;
-    const char *detail; /* how it begins */
+    const char *kind; /* which is told */
 } no_json[] = {
     /* with and without a byte order mark, the lower byte first and last */
     {{"\xff\xfe{\0}\0", 6}, WIDE},
@@ -56,33 +56,31 @@ static const struct {
     {{"\0{\0}", 4}, WIDE},
     {{"\0\0\0{\0\0\0}", 8}, WIDE},
     {{"{\0\0\0}\0\0\0", 8}, WIDE},
-    {{"\x1f\x8b\x08\0\0\0\0\0", 8}, "the body is compressed by gzip (1f 8b);"},
-    {{"\x1f\x8b\x08\x08xyzw", 8}, "the body is compressed by gzip (1f 8b);"},
-    {{"\x1f\x8b", 2}, "the body is compressed by gzip (1f 8b);"},
-    {{"\x78\x9c\xab\x56", 4}, "the body is compressed by zlib (78 9c);"},
-    {{"\x78\x01\0\0", 4}, "the body is compressed by zlib (78 01);"},
-    {{"\x78\xda\xab\x56", 4}, "the body is compressed by zlib (78 da);"},
-    {{"\x28\xb5\x2f\xfd\x04\0", 6}, "the body is compressed by zstd (28 b5);"},
-    {{"\xef\xbb\xbf\xef\xbb\xbf{\"resource\":\"a\"}", 22}, MARKED},
-    {{"\xef\xbb\xbf \n\xef\xbb\xbf{\"resource\":\"a\"}", 24}, MARKED},
-    {{" \xef\xbb\xbf{\"resource\":\"a\"}", 20}, MARKED},
+    {{"\x1f\x8b\x08\0\0\0\0\0", 8}, "gzip (1f 8b)"},
+    {{"\x1f\x8b\x08\x08xyzw", 8}, "gzip (1f 8b)"},
+    {{"\x1f\x8b", 2}, "gzip (1f 8b)"},
+    {{"\x78\x9c\xab\x56", 4}, "zlib (78 9c)"},
+    {{"\x78\x01\0\0", 4}, "zlib (78 01)"},
+    {{"\x78\xda\xab\x56", 4}, "zlib (78 da)"},
+    {{"\x28\xb5\x2f\xfd\x04\0", 6}, "zstd (28 b5)"},
+    {{"\xef\xbb\xbf\xef\xbb\xbf{'resource':'a'}", 22}, MARKED},
+    {{"\xef\xbb\xbf \n\xef\xbb\xbf{'resource':'a'}", 24}, MARKED},
+    {{" \xef\xbb\xbf{'resource':'a'}", 20}, MARKED},
     {{"\xef\xbb\xbf\xef\xbb\xbf", 6}, MARKED},
 };
 
 TEST_EACH(what_a_body_is_instead_of_json_is_named, no_json)
 {
-    const char *detail = no_json[_i].detail;
     ck_assert(
         !body_read(&body, no_json[_i].text, LOCK_ACQUIRE, MAX_TTL_MS, &errors));
     ck_assert_int_eq(errors.count, 1);
-    ck_assert_msg(strncmp(errors.list[0].detail, detail, strlen(detail)) == 0,
-                  "%s", errors.list[0].detail);
+    ck_assert_has(errors.list[0].detail, no_json[_i].kind);
 }
 
 TEST(members_of_an_acquire_are_read)
 {
-    ck_assert(parse("{\"resource\":\"caf\\u00e9\",\"ttl_ms\":1000,"
-                    "\"wait_ms\":7,\"owner\":\"a@b:/-._\"}",
+    ck_assert(parse("{'resource':'caf\\u00e9','ttl_ms':1000,'wait_ms':7,'owner'"
+                    ":'a@b:/-._'}",
                     LOCK_ACQUIRE));
     expect_span(body.resource, "caf\xc3\xa9");
     expect_span(body.owner, "a@b:/-._");
@@ -94,24 +92,23 @@ TEST(members_of_an_acquire_are_read)
 
 TEST(milliseconds_reach_to_both_ends)
 {
-    ck_assert(parse("{\"resource\":\"x\",\"ttl_ms\":100,\"wait_ms\":0}",
-                    LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x','ttl_ms':100,'wait_ms':0}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.ttl_ms, 100);
     ck_assert_int_eq(body.wait_ms, 0);
-    ck_assert(parse("{\"resource\":\"x\",\"ttl_ms\":60000,\"wait_ms\":45000}",
-                    LOCK_ACQUIRE));
+    ck_assert(
+        parse("{'resource':'x','ttl_ms':60000,'wait_ms':45000}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.ttl_ms, MAX_TTL_MS);
     ck_assert_int_eq(body.wait_ms, WAIT_MAX_MS);
 }
 
 TEST(members_may_be_left_out)
 {
-    ck_assert(parse(" {\"resource\":\"x\"}\r\n", LOCK_ACQUIRE));
+    ck_assert(parse(" {'resource':'x'}\r\n", LOCK_ACQUIRE));
     ck_assert(body.ttl_ms == 0 && body.owner.ptr == NULL);
     ck_assert_int_eq(body.wait_ms, 0);
     ck_assert(parse("{}", LOCK_EXTEND));
     ck_assert(body.token.ptr == NULL && body.ttl_ms == 0);
-    ck_assert(parse("{\"token\":\"t\"}", LOCK_RELEASE));
+    ck_assert(parse("{'token':'t'}", LOCK_RELEASE));
     expect_span(body.token, "t");
 }
 
@@ -120,16 +117,15 @@ static const struct {
     const char *body;
     enum lock_call call;
 } unset[] = {
-    {"{\"resource\":\"x\",\"resources\":null,\"ttl_ms\":null,"
-     "\"wait_ms\":null,\"owner\":null,\"mode\":null,\"limit\":null,"
-     "\"permits\":null}",
+    {"{'resource':'x','resources':null,'ttl_ms':null,'wait_ms':null,'owner':"
+     "null,'mode':null,'limit':null,'permits':null}",
      LOCK_ACQUIRE},
-    {"{\"resources\":[],\"slots\":[],\"resource\":\"x\"}", LOCK_ACQUIRE},
-    {"{\"resources\":[\"x\"],\"resource\":null}", LOCK_ACQUIRE},
-    {"{\"token\":null,\"ttl_ms\":null,\"mode\":null}", LOCK_EXTEND},
-    {"{\"token\":null}", LOCK_RELEASE},
-    {"{\"resources\":[],\"slots\":[]}", LOCK_EXTEND},
-    {"{\"resources\":[],\"slots\":[]}", LOCK_RELEASE},
+    {"{'resources':[],'slots':[],'resource':'x'}", LOCK_ACQUIRE},
+    {"{'resources':['x'],'resource':null}", LOCK_ACQUIRE},
+    {"{'token':null,'ttl_ms':null,'mode':null}", LOCK_EXTEND},
+    {"{'token':null}", LOCK_RELEASE},
+    {"{'resources':[],'slots':[]}", LOCK_EXTEND},
+    {"{'resources':[],'slots':[]}", LOCK_RELEASE},
     {"null", LOCK_EXTEND},
     {" null\n", LOCK_RELEASE},
 };
@@ -155,64 +151,73 @@ static const struct {
     {"[]", LOCK_ACQUIRE, ""},
     {"1", LOCK_ACQUIRE, ""},
     {"null", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":null}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\"}x", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"resource\":\"x\"}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"\\u0000\"}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"\\ud800\"}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"\xff\"}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"ttl_ms\":9223372036854775808}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"x\",\"ttl_ms\":1e400}", LOCK_ACQUIRE, ""},
-    {"{\"resource\":\"x\",}", LOCK_ACQUIRE, ""},
-    {"{'resource':'x'}", LOCK_ACQUIRE, ""},
+    {"{'resource':null}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'x'}x", LOCK_ACQUIRE, ""},
+    {"{'resource':'x','resource':'x'}", LOCK_ACQUIRE, ""},
+    {"{'resource':'\\u0000'}", LOCK_ACQUIRE, ""},
+    {"{'resource':'\\ud800'}", LOCK_ACQUIRE, ""},
+    {"{'resource':'\xff'}", LOCK_ACQUIRE, ""},
+    {"{'resource':'x','ttl_ms':9223372036854775808}", LOCK_ACQUIRE, ""},
+    {"{'resource':'x','ttl_ms':1e400}", LOCK_ACQUIRE, ""},
+    {"{'resource':'x',}", LOCK_ACQUIRE, ""},
+    {"{resource:'x'}", LOCK_ACQUIRE, ""},
     {"{}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\",\"TTL_MS\":1000}", LOCK_ACQUIRE, "/TTL_MS"},
-    {"{\"resource\":\"a\\nb\"}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\",\"ttl_ms\":1000.0}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"owner\":\"caf\xc3\xa9\"}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":\"a+b\"}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":7}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"\"}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"redlockd:x\"}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resource\":\"x\",\"ttl_ms\":99}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":60001}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":-9223372036854775808}", LOCK_ACQUIRE,
-     "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":1e3}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"ttl_ms\":true}", LOCK_ACQUIRE, "/ttl_ms"},
-    {"{\"resource\":\"x\",\"owner\":\"a b\"}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":\"\"}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"owner\":{}}", LOCK_ACQUIRE, "/owner"},
-    {"{\"resource\":\"x\",\"wait_ms\":-1}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":45001}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":1.5}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_EXTEND, "/wait_ms"},
-    {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_RELEASE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"resources\":[\"y\"]}", LOCK_ACQUIRE, "/resources"},
-    {"{\"resource\":\"x\",\"resources\":[\"y\",\"z\"]}", LOCK_ACQUIRE,
-     "/resources"},
-    {"{\"resources\":\"x\"}", LOCK_ACQUIRE, "/resources"},
-    {"{\"resources\":null}", LOCK_ACQUIRE, "/resource"},
-    {"{\"resources\":{\"0\":\"x\"}}", LOCK_ACQUIRE, "/resources"},
-    {"{\"resources\":[]}", LOCK_ACQUIRE, "/resources"},
-    {"{\"resources\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\","
-     "\"j\",\"k\",\"l\",\"m\",\"n\",\"o\",\"p\",\"q\"]}",
+    {"{'resource':'x','TTL_MS':1000}", LOCK_ACQUIRE, "/TTL_MS"},
+    {"{'resource':'a\\nb'}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'x','ttl_ms':1000.0}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','owner':'caf\xc3\xa9'}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':'x','owner':'a+b'}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':7}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':''}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'redlockd:x'}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'x','ttl_ms':99}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','ttl_ms':60001}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','ttl_ms':-9223372036854775808}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','ttl_ms':1e3}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','ttl_ms':true}", LOCK_ACQUIRE, "/ttl_ms"},
+    {"{'resource':'x','owner':'a b'}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':'x','owner':''}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':'x','owner':{}}", LOCK_ACQUIRE, "/owner"},
+    {"{'resource':'x','wait_ms':-1}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','wait_ms':45001}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','wait_ms':1.5}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','wait_ms':'1'}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'token':'t','wait_ms':1}", LOCK_EXTEND, "/wait_ms"},
+    {"{'token':'t','wait_ms':1}", LOCK_RELEASE, "/wait_ms"},
+    {"{'resource':'x','resources':['y']}", LOCK_ACQUIRE, "/resources"},
+    {"{'resource':'x','resources':['y','z']}", LOCK_ACQUIRE, "/resources"},
+    {"{'resources':'x'}", LOCK_ACQUIRE, "/resources"},
+    {"{'resources':null}", LOCK_ACQUIRE, "/resource"},
+    {"{'resources':{'0':'x'}}", LOCK_ACQUIRE, "/resources"},
+    {"{'resources':[]}", LOCK_ACQUIRE, "/resources"},
+    {"{'resources':['a','b','c','d','e','f','g','h','i','j','k','l','m','n','o'"
+     ",'p','q']}",
      LOCK_ACQUIRE, "/resources"},
-    {"{\"resources\":[1]}", LOCK_ACQUIRE, "/resources/0"},
-    {"{\"resources\":[\"a\",[\"b\"]]}", LOCK_ACQUIRE, "/resources/1"},
-    {"{\"resources\":[\"a\",\"b\",\"c\\n\"]}", LOCK_ACQUIRE, "/resources/2"},
-    {"{\"resources\":[\"\"]}", LOCK_ACQUIRE, "/resources/0"},
-    {"{\"resources\":[\"a\",\"redlockd:x\"]}", LOCK_ACQUIRE, "/resources/1"},
-    {"{\"resources\":[\"d\",\"a\",\"b\",\"a\"]}", LOCK_ACQUIRE, "/resources/3"},
-    {"{\"token\":\"t\",\"resources\":[\"a\"]}", LOCK_EXTEND, "/resources"},
-    {"{\"token\":\"t\",\"resources\":[\"a\"]}", LOCK_RELEASE, "/resources"},
-    {"{\"resource\":\"x\",\"token\":\"t\"}", LOCK_ACQUIRE, "/token"},
-    {"{\"resource\":\"x\",\"a/b~c\":1}", LOCK_ACQUIRE, "/a~1b~0c"},
-    {"{\"resource\":\"x\"}", LOCK_EXTEND, "/resource"},
-    {"{\"token\":5}", LOCK_EXTEND, "/token"},
-    {"{\"ttl_ms\":1}", LOCK_EXTEND, "/ttl_ms"},
-    {"{\"ttl_ms\":1000}", LOCK_RELEASE, "/ttl_ms"},
+    {"{'resources':[1]}", LOCK_ACQUIRE, "/resources/0"},
+    {"{'resources':['a',['b']]}", LOCK_ACQUIRE, "/resources/1"},
+    {"{'resources':['a','b','c\\n']}", LOCK_ACQUIRE, "/resources/2"},
+    {"{'resources':['']}", LOCK_ACQUIRE, "/resources/0"},
+    {"{'resources':['a','redlockd:x']}", LOCK_ACQUIRE, "/resources/1"},
+    {"{'resources':['d','a','b','a']}", LOCK_ACQUIRE, "/resources/3"},
+    {"{'token':'t','resources':['a']}", LOCK_EXTEND, "/resources"},
+    {"{'token':'t','resources':['a']}", LOCK_RELEASE, "/resources"},
+    {"{'resource':'x','token':'t'}", LOCK_ACQUIRE, "/token"},
+    {"{'resource':'x','a/b~c':1}", LOCK_ACQUIRE, "/a~1b~0c"},
+    {"{'resource':'x'}", LOCK_EXTEND, "/resource"},
+    {"{'token':5}", LOCK_EXTEND, "/token"},
+    {"{'ttl_ms':1}", LOCK_EXTEND, "/ttl_ms"},
+    {"{'ttl_ms':1000}", LOCK_RELEASE, "/ttl_ms"},
+    {"{'resource':'x','wait_ms':45001}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','wait_ms':'1'}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{'resource':'x','limit':0}", LOCK_ACQUIRE, "/limit"},
+    {"{'resource':'x','limit':1001}", LOCK_ACQUIRE, "/limit"},
+    {"{'resource':'x','limit':'1'}", LOCK_ACQUIRE, "/limit"},
+    {"{'limit':3}", LOCK_ACQUIRE, "/resource"},
+    {"{'resource':'x','permits':1}", LOCK_ACQUIRE, "/permits"},
+    {"{'resource':'x','limit':2,'permits':3}", LOCK_ACQUIRE, "/permits"},
+    {"{'resource':'x','limit':20,'permits':17}", LOCK_ACQUIRE, "/permits"},
+    {"{'resource':'x','limit':20,'permits':0}", LOCK_ACQUIRE, "/permits"},
+    {"{'resources':['x'],'limit':2}", LOCK_ACQUIRE, "/limit"},
 };
 
 TEST_EACH(what_is_wrong_is_pointed_at, bad)
@@ -228,9 +233,9 @@ TEST_EACH(what_is_wrong_is_pointed_at, bad)
 TEST_RANGE(several_resources_are_sorted_and_joined, 0, 3)
 {
     static const char *const orders[] = {
-        "{\"resources\":[\"a\",\"a/b\",\"\\u00e9\"]}",
-        "{\"resources\":[\"\\u00e9\",\"a/b\",\"a\"]}",
-        "{\"resources\":[\"a/b\",\"a\",\"\\u00e9\"]}",
+        "{'resources':['a','a/b','\\u00e9']}",
+        "{'resources':['\\u00e9','a/b','a']}",
+        "{'resources':['a/b','a','\\u00e9']}",
     };
     ck_assert(parse(orders[_i], LOCK_ACQUIRE));
     ck_assert(body.has_resources && !body.has_resource);
@@ -239,7 +244,7 @@ TEST_RANGE(several_resources_are_sorted_and_joined, 0, 3)
 
 TEST(one_of_several_is_one)
 {
-    ck_assert(parse("{\"resources\":[\"a\"]}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resources':['a']}", LOCK_ACQUIRE));
     expect_span(body.resource, "a");
     ck_assert_ptr_null(body.joined);
 }
@@ -248,9 +253,9 @@ TEST(one_of_several_is_one)
 static const char *list(int count, int bytes)
 {
     static char text[HTTP_BODY_MAX];
-    int len = sprintf(text, "{\"resources\":[");
+    int len = sprintf(text, "{'resources':[");
     for (int i = 0; i < count; i++)
-        len += sprintf(text + len, "%s\"%02d%0*d\"", i > 0 ? "," : "", i,
+        len += sprintf(text + len, "%s'%02d%0*d'", i > 0 ? "," : "", i,
                        bytes - 2, 0);
     sprintf(text + len, "]}");
     return text;
@@ -263,8 +268,8 @@ TEST(all_resources_have_at_most_4096_bytes)
         strcpy(text, list(NAMES_MAX, 255));
         /* they have 4095 with what stands between them: é for a 0 of the last
          * is the 4096th, and one more in front of it too many */
-        char *last = strrchr(text, '"') - 1;
-        strcpy(last, "\xc3\xa9\"]}");
+        char *last = strrchr(text, '\'') - 1;
+        strcpy(last, "\xc3\xa9']}");
         char *first = strstr(text, "000000");
         if (extra > 0) {
             memmove(first + 2, first + 1, strlen(first + 1) + 1);
@@ -281,8 +286,7 @@ TEST(all_resources_have_at_most_4096_bytes)
 
 TEST(each_wrong_resource_is_told)
 {
-    ck_assert(!parse("{\"resources\":[\"a\",2,\"\",\"b\",\"a\",\"b\"]}",
-                     LOCK_ACQUIRE));
+    ck_assert(!parse("{'resources':['a',2,'','b','a','b']}", LOCK_ACQUIRE));
     static const char *const pointers[] = {"/resources/1", "/resources/2",
                                            "/resources/4", "/resources/5"};
     ck_assert_int_eq(errors.count, (int)COUNT(pointers));
@@ -296,110 +300,57 @@ TEST(each_wrong_resource_is_told)
 
 TEST(all_errors_are_told_at_once)
 {
-    ck_assert(!parse("{\"ttl_ms\":0,\"owner\":1,\"what\":2}", LOCK_ACQUIRE));
+    ck_assert(!parse("{'ttl_ms':0,'owner':1,'what':2}", LOCK_ACQUIRE));
     ck_assert_int_eq(errors.count, 4);
     ck_assert_str_eq(errors.list[0].pointer, "/ttl_ms");
-    ck_assert_str_eq(errors.list[0].detail,
-                     "ttl_ms is 0; it must be an integer from 100 to 60000 "
-                     "(milliseconds)");
     ck_assert_str_eq(errors.list[3].pointer, "/resource");
 }
 
 /* The list is made of the same table that body_member reads. */
 TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
 {
-    static const char *const lists[] = {
-        [LOCK_ACQUIRE] = ("resource, resources, ttl_ms, wait_ms, owner, mode, "
-                          "limit and permits"),
-        [LOCK_EXTEND] = "token, ttl_ms and mode",
-        [LOCK_RELEASE] = "token",
-    };
-    const char *expected =
-        textf("the field what is unknown here; the fields are %s", lists[_i]);
-    ck_assert(!parse("{\"what\":1}", (enum lock_call)_i));
-    ck_assert_str_eq(errors.list[0].detail, expected);
-    ck_assert_int_eq(strncmp(lists[_i], body_member((enum lock_call)_i, 0), 5),
-                     0);
+    const char *name;
+    ck_assert(!parse("{'what':1}", (enum lock_call)_i));
+    for (int n = 0; (name = body_member((enum lock_call)_i, n)) != NULL; n++)
+        ck_assert_has(errors.list[0].detail, name);
     ck_assert_str_eq(body_item_member((enum lock_call)_i, 0), "operation");
     ck_assert_ptr_null(body_member(LOCK_INSPECT, 0));
 }
 
 TEST(a_mode_is_read)
 {
-    ck_assert(parse("{\"resource\":\"x\",\"mode\":\"shared\"}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x','mode':'shared'}", LOCK_ACQUIRE));
     ck_assert(body.has_mode && body.is_shared);
-    ck_assert(parse("{\"mode\":\"exclusive\"}", LOCK_EXTEND));
+    ck_assert(parse("{'mode':'exclusive'}", LOCK_EXTEND));
     ck_assert(body.has_mode && !body.is_shared);
-    ck_assert(!parse("{\"resource\":\"x\",\"mode\":\"SHARED\"}", LOCK_ACQUIRE));
+    ck_assert(!parse("{'resource':'x','mode':'SHARED'}", LOCK_ACQUIRE));
     ck_assert_str_eq(errors.list[0].pointer, "/mode");
-    ck_assert(!parse("{\"resource\":\"x\",\"mode\":1}", LOCK_ACQUIRE));
-    ck_assert(!parse("{\"resource\":\"x\",\"mode\":\"shared\",\"limit\":2}",
-                     LOCK_ACQUIRE));
+    ck_assert(!parse("{'resource':'x','mode':1}", LOCK_ACQUIRE));
+    ck_assert(
+        !parse("{'resource':'x','mode':'shared','limit':2}", LOCK_ACQUIRE));
     ck_assert_str_eq(errors.list[0].pointer, "/mode");
 }
 
 TEST(a_limit_is_read)
 {
-    ck_assert(parse("{\"resource\":\"x\",\"limit\":1000}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x','limit':1000}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.limit, 1000);
     ck_assert_int_eq(body.permits, 1);
-    ck_assert(parse("{\"permits\":16,\"limit\":16,\"resource\":\"x\"}",
-                    LOCK_ACQUIRE));
+    ck_assert(parse("{'permits':16,'limit':16,'resource':'x'}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.permits, 16);
-    ck_assert(parse("{\"resource\":\"x#\",\"limit\":2}", LOCK_ACQUIRE));
-    ck_assert(parse("{\"resource\":\"x\"}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x#','limit':2}", LOCK_ACQUIRE));
+    ck_assert(parse("{'resource':'x'}", LOCK_ACQUIRE));
     ck_assert_int_eq(body.limit, 0);
-}
-
-static const struct {
-    const char *members, *pointer, *detail;
-} bad_limits[] = {
-    {"\"resource\":\"x\",\"wait_ms\":45001", "/wait_ms",
-     "wait_ms is 45001; it must be an integer from 0 to 45000 (milliseconds)"},
-    {"\"resource\":\"x\",\"wait_ms\":\"1\"", "/wait_ms",
-     "wait_ms is a string; it must be an integer from 0 to 45000 "
-     "(milliseconds)"},
-    {"\"resource\":\"x\",\"limit\":0", "/limit",
-     "limit is 0; it must be an integer from 1 to 1000"},
-    {"\"resource\":\"x\",\"limit\":1001", "/limit",
-     "limit is 1001; it must be an integer from 1 to 1000"},
-    {"\"resource\":\"x\",\"limit\":\"1\"", "/limit",
-     "limit is a string; it must be an integer from 1 to 1000"},
-    {"\"limit\":3", "/resource",
-     "resource, the name to lock, is missing; to lock several, send resources "
-     "instead"},
-    {"\"resource\":\"x\",\"permits\":1", "/permits",
-     "permits must be sent with limit, the number of permits that there are"},
-    {"\"resource\":\"x\",\"limit\":2,\"permits\":3", "/permits",
-     "permits is 3, but there are only 2 (limit)"},
-    {"\"resource\":\"x\",\"limit\":20,\"permits\":17", "/permits",
-     "permits is 17; it must be an integer from 1 to 16"},
-    {"\"resource\":\"x\",\"limit\":20,\"permits\":0", "/permits",
-     "permits is 0; it must be an integer from 1 to 16"},
-    {"\"resources\":[\"x\"],\"limit\":2", "/limit",
-     "limit must not be sent with resources; send resource"},
-};
-
-TEST_EACH(a_bad_limit_is_told, bad_limits)
-{
-    const char *text = textf("{%s}", bad_limits[_i].members);
-    ck_assert(!parse(text, LOCK_ACQUIRE));
-    ck_assert_int_eq(errors.count, 1);
-    ck_assert_str_eq(errors.list[0].pointer, bad_limits[_i].pointer);
-    ck_assert_str_eq(errors.list[0].detail, bad_limits[_i].detail);
 }
 
 /* No slot's name is longer than a resource may be. */
 TEST(the_name_of_a_pool_has_room_for_a_slot)
 {
     for (int len = 251; len <= 252; len++) {
-        const char *text = textf("{\"resource\":\"%0*d\",\"limit\":1}", len, 0);
+        const char *text = textf("{'resource':'%0*d','limit':1}", len, 0);
         ck_assert_int_eq(parse(text, LOCK_ACQUIRE), len == 251);
     }
     ck_assert_str_eq(errors.list[0].pointer, "/resource");
-    ck_assert_str_eq(errors.list[0].detail,
-                     "resource must have at most 251 characters, 4 less than "
-                     "others, if limit is sent");
 }
 
 /* 16 names of 4-byte characters are more than a lock's names may have. */
@@ -409,8 +360,8 @@ TEST(the_names_of_all_slots_fit_into_a_lock)
     for (int i = 0; i < 63; i++)
         strcat(name, "\xf0\x9f\x94\x92");
     for (int permits = 15; permits <= 16; permits++) {
-        const char *text = textf(
-            "{\"resource\":\"%s\",\"limit\":16,\"permits\":%d}", name, permits);
+        const char *text =
+            textf("{'resource':'%s','limit':16,'permits':%d}", name, permits);
         ck_assert_int_eq(parse(text, LOCK_ACQUIRE), permits == 15);
     }
     ck_assert_str_eq(errors.list[0].pointer, "/permits");
@@ -419,11 +370,11 @@ TEST(the_names_of_all_slots_fit_into_a_lock)
 TEST(tokens_are_not_repeated)
 {
     static const char *const bodies[] = {
-        "{\"token\":\"secret-1\" \"secret-2\"}",
-        "{\"token\":\"secret-1\xff\"}",
-        "{\"token\":\"secret-1",
-        "{\"token\":secret-1}",
-        "{\"token\":[\"secret-1\"]}",
+        "{'token':'secret-1' 'secret-2'}",
+        "{'token':'secret-1\xff'}",
+        "{'token':'secret-1",
+        "{'token':secret-1}",
+        "{'token':['secret-1']}",
     };
     for (size_t i = 0; i < COUNT(bodies); i++) {
         ck_assert(!parse(bodies[i], LOCK_EXTEND));
@@ -448,10 +399,10 @@ TEST(deep_nesting_is_refused)
 enum { TEXT_MAX = 8000 };
 
 #define TOKEN "1795221642000000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
-#define ID_AND_TOKEN "\"id\":\"a\",\"token\":\"" TOKEN "\""
-#define ACQUIRE "{\"operation\":\"acquire\",\"resource\":\"a\"}"
-#define EXTEND "{\"operation\":\"extend\"," ID_AND_TOKEN "}"
-#define LIST(operations) "{\"operations\":[" operations "]}"
+#define ID_AND_TOKEN "'id':'a','token':'" TOKEN "'"
+#define ACQUIRE "{'operation':'acquire','resource':'a'}"
+#define EXTEND "{'operation':'extend'," ID_AND_TOKEN "}"
+#define LIST(operations) "{'operations':[" operations "]}"
 
 static struct body_list batch;
 
@@ -464,7 +415,7 @@ static void tear_down_list(void)
 static bool parse_list(const char *text)
 {
     body_list_fini(&batch); /* of the one before */
-    return body_list_read(&batch, span_of(text), &errors);
+    return body_list_read(&batch, span_of(quoted(text)), &errors);
 }
 
 static bool parse_item(int n)
@@ -478,13 +429,11 @@ GROUP(batches, .tear_down = tear_down_list);
 TEST(operations_are_read_in_their_order)
 {
     ck_assert(parse_list(LIST(
-        "{\"operation\":\"acquire\",\"resources\":[\"b\",\"a\"],"
-        "\"ttl_ms\":100,\"owner\":\"me\",\"mode\":\"shared\","
-        "\"idempotency_key\":\"k\"},"
-        "{\"operation\":\"extend\",\"ttl_ms\":200," ID_AND_TOKEN "},"
-        "{\"operation\":\"release\",\"id\":\"~Yi9j\",\"token\":\"" TOKEN "\"},"
-        "{\"operation\":\"acquire\",\"resource\":\"p\",\"limit\":9,"
-        "\"permits\":2}")));
+        "{'operation':'acquire','resources':['b','a'],'ttl_ms':100,'owner':'me'"
+        ",'mode':'shared','idempotency_key':'k'},{'operation':'extend','ttl_ms'"
+        ":200," ID_AND_TOKEN
+        "},{'operation':'release','id':'~Yi9j','token':'" TOKEN
+        "'},{'operation':'acquire','resource':'p','limit':9,'permits':2}")));
     ck_assert_int_eq(batch.count, 4);
     ck_assert(parse_item(0));
     ck_assert_int_eq(body.call, LOCK_ACQUIRE);
@@ -510,8 +459,8 @@ TEST(operations_are_read_in_their_order)
 /* In a path it would be percent-encoded; JSON has nothing of that. */
 TEST(a_percent_sign_is_no_code_in_json)
 {
-    ck_assert(parse_list(LIST("{\"operation\":\"release\",\"id\":\"a%2Fb\","
-                              "\"token\":\"" TOKEN "\"}")));
+    ck_assert(parse_list(
+        LIST("{'operation':'release','id':'a%2Fb','token':'" TOKEN "'}")));
     ck_assert(parse_item(0));
     ck_assert(span_is(body.resource, "a%2Fb"));
 }
@@ -520,7 +469,7 @@ TEST(a_percent_sign_is_no_code_in_json)
 static const char *many(int count)
 {
     static char text[TEXT_MAX];
-    int len = snprintf(text, sizeof text, "{\"operations\":[");
+    int len = snprintf(text, sizeof text, "{'operations':[");
     for (int i = 0; i < count; i++)
         len += snprintf(text + len, sizeof text - (size_t)len, "%s%s",
                         i > 0 ? "," : "", ACQUIRE);
@@ -535,25 +484,17 @@ TEST(there_may_be_as_many_as_the_limit)
     ck_assert(parse_item(BODY_LIST_MAX - 1));
     ck_assert(!parse_list(many(BODY_LIST_MAX + 1)));
     ck_assert_str_eq(errors.list[0].pointer, "/operations");
-    ck_assert_str_eq(errors.list[0].detail,
-                     "operations has 101 elements; the limit is 100; send the "
-                     "others in another request");
 }
 
 static const struct {
-    const char *text, *pointer, *detail;
+    const char *text, *pointer;
 } bad_lists[] = {
-    {"{}", "/operations",
-     "operations is missing; send an array of 1 to 100 objects, each with the "
-     "field operation"},
-    {"{\"operations\":[]}", "/operations",
-     "operations is empty; it must have 1 to 100 objects"},
-    {"{\"operations\":" ACQUIRE "}", "/operations",
-     "operations is an object; it must be an array of 1 to 100 objects"},
-    {"{\"operations\":[" ACQUIRE "],\"ttl_ms\":100}", "/ttl_ms",
-     "the field ttl_ms is unknown here; the fields are operations"},
-    {"[" ACQUIRE "]", "", "the body is an array; it must be an object"},
-    {"", "", "the body is empty; send a JSON object"},
+    {"{}", "/operations"},
+    {"{'operations':[]}", "/operations"},
+    {"{'operations':" ACQUIRE "}", "/operations"},
+    {"{'operations':[" ACQUIRE "],'ttl_ms':100}", "/ttl_ms"},
+    {"[" ACQUIRE "]", ""},
+    {"", ""},
 };
 
 TEST_EACH(what_is_wrong_with_all_is_told, bad_lists)
@@ -561,68 +502,41 @@ TEST_EACH(what_is_wrong_with_all_is_told, bad_lists)
     ck_assert(!parse_list(bad_lists[_i].text));
     ck_assert_int_eq(errors.count, 1);
     ck_assert_str_eq(errors.list[0].pointer, bad_lists[_i].pointer);
-    ck_assert_str_eq(errors.list[0].detail, bad_lists[_i].detail);
 }
 
-#define ITEM_FIELDS                                                            \
-    "is unknown here; the fields are operation, id, token, ttl_ms and mode"
-
 static const struct {
-    const char *text, *pointer, *detail;
+    const char *text, *pointer;
 } bad_items[] = {
-    {"7", "", "an operation is an integer; it must be an object"},
-    {"null", "", "an operation is without a value; it must be an object"},
-    {"{\"resource\":\"a\"}", "/operation",
-     "operation is missing; send acquire, extend or release"},
-    {"{\"operation\":null,\"resource\":\"a\"}", "/operation",
-     "operation is missing; send acquire, extend or release"},
-    {"{\"operation\":\"inspect\",\"id\":\"a\"}", "/operation",
-     "operation must be \"acquire\", \"extend\" or \"release\""},
-    {"{\"operation\":1,\"resource\":\"a\"}", "/operation",
-     "operation is an integer; it must be a string"},
-    {"{\"operation\":\"acquire\"}", "/resource",
-     "resource, the name to lock, is missing; to lock several, send resources "
-     "instead"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"wait_ms\":0}", "/wait_ms",
-     "an acquire in a batch does not wait; leave wait_ms out, or send the "
-     "acquire alone, to POST /locks"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"ttl_ms\":99}", "/ttl_ms",
-     "ttl_ms is 99; it must be an integer from 100 to 60000 (milliseconds)"},
-    {"{\"operation\":\"acquire\",\"resources\":[\"a\",7]}", "/resources/1",
-     "a resource is an integer; it must be a string"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"token\":\"t\"}", "/token",
-     "the field token is unknown here; the fields are operation, resource, "
-     "resources, ttl_ms, owner, mode, limit, permits and idempotency_key"},
-    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"idempotency_key\":1}",
-     "/idempotency_key", "idempotency_key is an integer; it must be a string"},
-    {"{\"operation\":\"extend\",\"token\":\"" TOKEN "\"}", "/id",
-     "id is missing; send the field id of the response to POST /locks, "
-     "unchanged"},
-    {"{\"operation\":\"extend\",\"id\":\"~~\",\"token\":\"" TOKEN "\"}", "/id",
-     "id names no lock; send the field id of the response to POST /locks, "
-     "unchanged"},
-    {"{\"operation\":\"release\",\"id\":\"a\"}", "/token",
-     "token is missing; send the field token of the response to POST /locks, "
-     "unchanged"},
-    {"{\"operation\":\"release\",\"id\":\"a\",\"token\":\"1\"}", "/token",
-     "token is not a valid lock token; send the field token of the response "
-     "to POST /locks, unchanged"},
-    {"{\"operation\":\"extend\",\"wait_ms\":1," ID_AND_TOKEN "}", "/wait_ms",
-     "the field wait_ms " ITEM_FIELDS},
-    {"{\"operation\":\"extend\",\"a/b\":1," ID_AND_TOKEN "}", "/a~1b",
-     "the field a~1b " ITEM_FIELDS},
+    {"7", ""},
+    {"null", ""},
+    {"{'resource':'a'}", "/operation"},
+    {"{'operation':null,'resource':'a'}", "/operation"},
+    {"{'operation':'inspect','id':'a'}", "/operation"},
+    {"{'operation':1,'resource':'a'}", "/operation"},
+    {"{'operation':'acquire'}", "/resource"},
+    {"{'operation':'acquire','resource':'a','wait_ms':0}", "/wait_ms"},
+    {"{'operation':'acquire','resource':'a','ttl_ms':99}", "/ttl_ms"},
+    {"{'operation':'acquire','resources':['a',7]}", "/resources/1"},
+    {"{'operation':'acquire','resource':'a','token':'t'}", "/token"},
+    {"{'operation':'acquire','resource':'a','idempotency_key':1}",
+     "/idempotency_key"},
+    {"{'operation':'extend','token':'" TOKEN "'}", "/id"},
+    {"{'operation':'extend','id':'~~','token':'" TOKEN "'}", "/id"},
+    {"{'operation':'release','id':'a'}", "/token"},
+    {"{'operation':'release','id':'a','token':'1'}", "/token"},
+    {"{'operation':'extend','wait_ms':1," ID_AND_TOKEN "}", "/wait_ms"},
+    {"{'operation':'extend','a/b':1," ID_AND_TOKEN "}", "/a~1b"},
 };
 
 TEST_EACH(what_is_wrong_with_one_is_told, bad_items)
 {
-    ck_assert(parse_list(textf("{\"operations\":[%s,%s,%s]}", ACQUIRE,
+    ck_assert(parse_list(textf("{'operations':[%s,%s,%s]}", ACQUIRE,
                                bad_items[_i].text, EXTEND)));
     ck_assert(parse_item(0));
     ck_assert(!parse_item(1));
     ck_assert_int_eq(errors.count, 1);
     ck_assert_str_eq(errors.list[0].pointer,
                      textf("/operations/1%s", bad_items[_i].pointer));
-    ck_assert_str_eq(errors.list[0].detail, bad_items[_i].detail);
     ck_assert(parse_item(2));
 }
 
@@ -632,9 +546,9 @@ TEST(unknown_members_of_any_length_are_told)
     char name[FAULT_POINTER_MAX + 9];
     memset(name, '/', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    ck_assert(parse_list(textf("{\"operations\":[{\"operation\":\"extend\","
-                               "\"%s\":1," ID_AND_TOKEN "}]}",
-                               name)));
+    ck_assert(parse_list(
+        textf("{'operations':[{'operation':'extend','%s':1," ID_AND_TOKEN "}]}",
+              name)));
     ck_assert(!parse_item(0));
     ck_assert_int_eq(errors.count, 1);
     ck_assert_uint_le(strlen(errors.list[0].pointer), FAULT_POINTER_MAX);
@@ -649,8 +563,8 @@ TEST(without_memory_nothing_is_told)
     starve.is_on = false;
     ck_assert(!is_read);
     ck_assert_int_eq(errors.count, 0);
-    ck_assert(parse_list(LIST("{\"operation\":\"acquire\",\"resources\":"
-                              "[\"a\",\"b\"]}")));
+    ck_assert(
+        parse_list(LIST("{'operation':'acquire','resources':['a','b']}")));
     starve = (struct starve){.is_on = true, .left = 1};
     is_read = parse_item(0);
     starve.is_on = false;

