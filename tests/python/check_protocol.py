@@ -38,7 +38,7 @@ STEPS = {"send": "of server headers body timeout_ms wait_ms",
 TOGETHER = {"ask": "operation wait_ms must_wait urgent more",
             "leaves": "wait_ms batch",
             "lands": "answer results told", "overdue": "", "gives_up": ""}
-MEMBERS = {"name", "why", "servers", "talk", "options", "steps"}
+MEMBERS = {"name", "why", "servers", "talk", "options", "begins", "steps"}
 
 
 class Running:
@@ -435,9 +435,19 @@ class Together:
 def transcripts():
     for file in sorted(FOLDER.glob("*.json")):
         content = json.loads(file.read_text())
-        assert not set(content) - {"grant", "transcripts"}, file
+        assert not set(content) - {"grant", "request", "full", "transcripts"}, file
         for transcript in content["transcripts"]:
+            steps = content.get(transcript.get("begins"), []) + transcript["steps"]
+            transcript["steps"] = [whole(content, step) for step in steps]
             yield file, transcript, content.get("grant", {})
+
+
+def whole(content, step):
+    """asks: the request of the file, to this replica."""
+    if "asks" not in step:
+        return step
+    more = dict(step)
+    return content["request"] | {"server": more.pop("asks")} | more
 
 
 class Transcripts(unittest.TestCase):
