@@ -72,36 +72,6 @@ func TestTheTokenComesFromTheEnvironment(t *testing.T) {
 	must(t, cycle(newClient(t, redlockd.Config{Token: token}, f)))
 }
 
-func TestAnUnknownTokenIsToldAtOnce(t *testing.T) {
-	t.Parallel()
-	f := knowing(t, token, nil)
-	for _, config := range []redlockd.Config{{}, {Token: nextToken}} {
-		client := newClient(t, config, f)
-		_, list := client.Locks(background, "")
-		_, force := client.ForceRelease(background, "a", 7)
-		_, get := client.Get(background, "a")
-		watch := client.Watch(background, "a", func(*redlockd.Holder) error { return nil })
-		for _, err := range []error{cycle(client), list, force, get, watch} {
-			isTrue(t, errors.Is(err, redlockd.ErrUnauthorized), fmt.Sprint(err))
-			isTrue(t, errors.Is(err, redlockd.ErrRefused), fmt.Sprint(err))
-		}
-	}
-	for _, act := range []action{problem(403, "forbidden", nil), page(403, "<h1>no")} {
-		f := newFake(t, nil).on("POST", act)
-		err := cycle(newClient(t, redlockd.Config{}, f))
-		isTrue(t, errors.Is(err, redlockd.ErrForbidden), fmt.Sprint(err))
-		equal(t, len(f.of("")), 1)
-	}
-}
-
-func TestAnotherReplicaMayKnowIt(t *testing.T) {
-	t.Parallel()
-	old, dead, fresh := knowing(t, nextToken, nil), newFake(t, nil), knowing(t, token, nil)
-	dead.on("POST", cut)
-	must(t, cycle(newClient(t, redlockd.Config{Token: token}, old, dead, fresh)))
-	equal(t, fresh.count("POST"), 1)
-}
-
 func TestTheTokenIsReplaced(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -132,15 +102,6 @@ func TestTheLockOutlivesAReplacementThatTakesAWhile(t *testing.T) {
 	write(t, folder, "token", nextToken)
 	waitUntil(t, func() bool { return lock.Remaining() > left }, "extended")
 	must(t, lock.Release(background))
-}
-
-func TestAnIdentityThatWasRemovedLosesTheLock(t *testing.T) {
-	t.Parallel()
-	f := knowing(t, token, m{"renew_after_ms": 20, "validity_ms": 1000, "ttl_ms": 1000})
-	lock := acquire(t, newClient(t, redlockd.Config{Token: token}, f), wanted())
-	f.on("PUT", knows(nextToken))
-	ends(t, lock.Context())
-	isTrue(t, errors.Is(lock.Err(), redlockd.ErrLost), "lost")
 }
 
 func TestBadTokensAreTold(t *testing.T) {
@@ -198,34 +159,6 @@ func TestNoSecretIsShown(t *testing.T) {
 		f.of("POST")[0].header.Get("Idempotency-Key")} {
 		isTrue(t, !strings.Contains(text, hidden), hidden+" in "+text)
 	}
-}
-
-func TestLimits(t *testing.T) {
-	t.Parallel()
-	limited := problem(429, "rate_limited", m{"retry_after_ms": 1000})
-	worded := func(r *request) {
-		r.writer.Header().Set("Retry-After", "1")
-		r.answerText(429, "<h1>no")
-	}
-	for _, act := range []action{limited, worded} {
-		f := newFake(t, nil).on("POST", nil, act)
-		began := time.Now()
-		must(t, cycle(newClient(t, redlockd.Config{}, f)))
-		isTrue(t, time.Since(began) >= time.Second, "when told")
-	}
-	f := newFake(t, nil).on("POST", limited).on("GET", limited)
-	client := newClient(t, redlockd.Config{}, f)
-	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
-	_, list := client.Locks(background, "")
-	for _, err := range []error{err, list} {
-		var told *redlockd.UnavailableError
-		isTrue(t, errors.As(err, &told) && errors.Is(err, redlockd.ErrRateLimited) &&
-			errors.Is(err, redlockd.ErrUnavailable), fmt.Sprint(err))
-		equal(t, told.RetryAfter, time.Second)
-	}
-	other := newFake(t, nil)
-	f.on("POST", problem(429, "rate_limited", m{"retry_after_ms": 60000}))
-	must(t, cycle(newClient(t, redlockd.Config{}, f, other)))
 }
 
 // ---- TLS -----------------------------------------------------------------------
