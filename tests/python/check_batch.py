@@ -34,7 +34,7 @@ def held(token, *names, method="DELETE", timeout_s=5.0, slots=(), left_ms=29000,
                               sent=now()))
     hold = Hold(Wish(names, **how), grant)
     if method == "PUT":
-        return next(extend(REPLICAS, hold, 1000, timeout_s))
+        return next(extend(REPLICAS, hold, timeout_s, 1000))
     return next(release(REPLICAS, hold, timeout_s))
 
 
