@@ -1,10 +1,9 @@
 """Defects of POST /batch: how its operations are read, begun, answered and undone."""
 from __future__ import annotations
 
-from defect import Defect, Edit, plant
+from defect import plant
 
 BATCH = "api/batch.c"
-LOAD = "api/message/jsonload.c"
 
 BATCHES = [
     plant("an operation answered with another's result", "unit batches",
@@ -47,25 +46,10 @@ BATCHES = [
     plant("one token in two forms in a batch", "unit batches",
           "two_operations_of_one_lock_are_refused_and_nothing_is_done", BATCH,
           "span_behind(token, TOKEN_NUMBER_LEN + 1)", "token"),
-    plant("a member twice in a body of the usual shape", "unit jsonload",
-          "what_is_read_is_what_jansson_reads", LOAD,
-          "return json_object_get(object, name) == NULL;",
-          "return json_is_object(object);"),
     plant("a batch of any number of resources", "unit batches",
           "a_batch_has_two_hundred_resources_at_most", BATCH,
           "if (!check_weight(request, it, bodies, response) ||\n        !check",
           "if (!check"),
-    Defect("a text of two lines in a body of the usual shape", "unit",
-           "what_is_read_is_what_jansson_reads", [Edit(
-               LOAD,
-               "    it->rest = span_behind(it->rest, text->len + 1);\n"
-               "    return true;\n",
-               "    it->rest = span_behind(it->rest, text->len);\n"
-               "    return scan_take(it, '\"');\n"), Edit(
-                   LOAD, "text->len == it->rest.len || "
-                   "text->ptr[text->len] != '\"'",
-                   "text->len == it->rest.len")],
-           tests="jsonload"),
     plant("a key of one operation for all", "unit batches", "each_has_its_own_key", BATCH,
           "item->call.idempotency_key = body->key;", ""),
 ]

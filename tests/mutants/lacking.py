@@ -5,7 +5,6 @@ HANDSHAKE = "server/node/handshake.c"
 LINK = "server/node/link.c"
 NODES = "server/engine/voting/nodes.c"
 STATUS = "server/engine/voting/status.c"
-SCRIPTS = "server/node/scripts/"
 
 LACKING = [
     plant("node that votes without a right", "unit handshake",

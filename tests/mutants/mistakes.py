@@ -32,20 +32,6 @@ IN_UNITS_AND_MODEL = [
         "server/engine/watches.c",
         "    it->watches->names -= names_count(it->resource);\n",
         "    it->watches->names--;\n")], tests="watches"),
-    Defect("number of an identity that moves with a reload", "unit",
-           "a_number_stays_the_same_though_others_come_and_go", [Edit(
-        "api/access/accounts.c",
-        "        is_taken[list[i]->number] |= list[i]->identity != NULL;\n",
-        "        is_taken[list[i]->number] = false;\n"), Edit(
-        "api/access/accounts.c",
-        "        if (list[i]->identity != NULL)\n            continue;\n",
-        "")], tests="accounts"),
-    plant("queries by the place in the auth file", "unit access_limits",
-          "after_a_reload_the_engine_is_told_the_same", "api/access/access.c",
-          "return account != NULL ? account->number : 0;", "return account != NULL\n"
-          "               ? (int)(account->identity -\n"
-          "                       access->accounts.identities->list) + 1\n"
-          "               : 0;"),
     plant("reader with a key behind one that is not next", "unit waits_several",
           "it_holds_up_no_reader_who_can_go", "server/engine/engine.c",
           "is_behind && acquire->wait_ms == 0 &&\n"

@@ -1,34 +1,10 @@
 """Defects that only those notice who watch, or leave."""
-from defect import Defect, Edit, plant
+from defect import plant
 
 WATCHES = "server/engine/watches.c"
 RESULT = "server/engine/rounds/result.c"
-LOCKS = "api/locks.c"
 
 VISITS = [
-    plant("password of a connection string that becomes an address", "unit address",
-          "an_option_of_another_client_is_no_node", "server/base/address.c",
-          "if (is_option((struct span){*text, len}))", "if (len == 0)"),
-    Defect("option of a command that becomes the address of a node", "unit",
-           "any_other_is_refused_with_a_reason", [Edit(
-        "server/base/address.c",
-        "    if (*text == '-')\n        return dash_reason;\n", ""), Edit(
-        "server/base/address.c",
-        "    if (*host == '-')\n        return dash_reason;\n", ""), Edit(
-        "server/base/address.c", "label.ptr[0] == '-' ||", "")],
-           tests="address"),
-    plant("wrong byte of a key whose place is one too low", "unit locks_input",
-          "the_wrong_byte_of_an_idempotency_key_is_told", LOCKS, "place + 1, byte);",
-          "place, byte);"),
-    plant("two keys of one line taken for the first", "unit exchange",
-          "a_key_may_be_in_quotes", "api/exchange.c", "|| *rest.ptr == ';' ? key",
-          "|| true ? key"),
-    plant("compressed body that is taken for text", "unit body",
-          "what_a_body_is_instead_of_json_is_named", "api/message/body.c",
-          "text.len >= 2 && i <", "text.len > 2 && i <"),
-    plant("media type of which only the first of two counts", "unit head",
-          "the_media_type_alone_tells_that_it_is_json", "api/message/head.c",
-          "is_more = memchr(type.ptr", "is_more = false && memchr(type.ptr"),
     plant("pool that nobody uses is served", "sim", "alive",
           "server/engine/permits/permits.c", "if (pool->users == 0 || pool->is_running)",
           "if (pool->is_running)"),
@@ -66,14 +42,4 @@ VISITS = [
     plant("version of the last holder when the nodes disagree", "unit watches",
           "each_state_has_a_version", RESULT, "else if (count < round->quorum)",
           "else if (count < 1)"),
-    plant("free lock that is an error", "unit locks_watch",
-          "without_a_wait_a_free_lock_is_shown_at_once", LOCKS,
-          "(result->outcome == OUTCOME_NOT_FOUND &&\n"
-          "                    call->kind == LOCK_INSPECT);",
-          "result->outcome == OUTCOME_KINDS;"),
-    plant("watch after any text", "unit locks_watch", "a_wrong_argument_is_told", LOCKS,
-          "&& !version_is_wellformed(*known))", "&& known->len == 0)"),
-    plant("batch whose answer is written in pieces", "unit front_turns",
-          "the_answer_to_a_batch_is_written_at_once", "api/front.c",
-          "bool is_batch = request->match.route == ROUTE_BATCH;", "bool is_batch = false;"),
 ]
