@@ -133,14 +133,6 @@ function serving(name = "server", clientCa = undefined) {
 const mine = (name = "client") =>
   ({ certFile: path(`${name}.pem`), keyFile: path(`${name}.key`) });
 
-test("it trusts the CA it is told, also by the environment", async () => {
-  const server = await serving();
-  await use(new Client({ urls: server.url, ...CA }));
-  await withEnv({ REDLOCKD_CACERT: CA.caFile }, () =>
-    withLock("a", { urls: server.url }, () => {}));
-  assert.equal(server.of("POST").length, 2);
-});
-
 test("bad certificates are told at once", async () => {
   for (const [name, how] of [["expired", CA], ["server", {}], ["elsewhere", CA],
     ["foreign", CA]]) {
@@ -154,17 +146,6 @@ test("bad certificates are told at once", async () => {
       rejection(new Client({ urls: server.url, ...how }).acquire("a"), Untrusted));
     assert.deepEqual(server.requests, []);
   }
-});
-
-test("both sides have certificates", async () => {
-  const server = await serving("server", "ca.pem");
-  await use(new Client({ urls: server.url, ...CA, ...mine() }));
-  for (const how of [{}, mine("stranger")])
-    await rejection(new Client({ urls: server.url, ...CA, ...how })
-      .acquire("a", { waitMs: 0 }), Unavailable);
-  await withEnv({ REDLOCKD_CACERT: CA.caFile, REDLOCKD_CERT: mine().certFile,
-    REDLOCKD_KEY: mine().keyFile }, () =>
-    withLock("a", { urls: server.url }, () => {}));
 });
 
 test("a certificate and CAs that were replaced are read again", async () => {

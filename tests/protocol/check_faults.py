@@ -165,8 +165,8 @@ class Case(unittest.TestCase):
         rival.leave()
 
     def assert_lost(self, holder):
-        self.assertIn("true", holder.text("lost"))
-        self.assertIn("validity ended", holder.text("lost"))
+        self.assertRegex(holder.text("lost"), "^true")
+        self.assertNotIn("the lock ended", holder.text("lost"))
 
     def assert_kept(self, holder, rival):
         """Beyond its TTL, and until it is released."""

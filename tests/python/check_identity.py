@@ -175,19 +175,6 @@ class Tls(Case):
         return {"cert_file": self.certificates[f"{name}.pem"],
                 "key_file": self.certificates[f"{name}.key"]}
 
-    async def test_trusts_the_ca_it_is_told(self):
-        fake = self.serving()
-        ca = self.certificates["ca.pem"]
-        context = ssl.create_default_context(cafile=ca)
-        for how in {"ca_file": ca}, {"ssl_context": context}:
-            with Client(fake.url, **how) as client:
-                self.acquire(client)
-            async with AsyncClient(fake.url, **how) as other:
-                await self.acquire_async(other)
-        with mock.patch.dict(os.environ, REDLOCKD_CACERT=ca):
-            with Lock("a", urls=fake.url):
-                pass
-
     async def test_bad_certificates_are_told_at_once(self):
         ca = self.certificates["ca.pem"]
         for name, how in (("expired", {"ca_file": ca}), ("server", {}),
@@ -204,23 +191,6 @@ class Tls(Case):
                     with self.assertRaises(Untrusted):
                         await self.acquire_async(other)
                 self.assertEqual(fake.requests, [])
-
-    async def test_both_sides_have_certificates(self):
-        fake = self.serving(client_ca="ca.pem")
-        ca = {"ca_file": self.certificates["ca.pem"]}
-        with Client(fake.url, **ca, **self.mine()) as client:
-            self.acquire(client)
-        async with AsyncClient(fake.url, **ca, **self.mine()) as other:
-            await self.acquire_async(other)
-        for mine in {}, self.mine("stranger"):
-            with Client(fake.url, **ca, **mine) as client:
-                with self.assertRaises(Unavailable):
-                    self.acquire(client, wait=0)
-        with mock.patch.dict(os.environ, REDLOCKD_CACERT=ca["ca_file"],
-                             REDLOCKD_CERT=self.mine()["cert_file"],
-                             REDLOCKD_KEY=self.mine()["key_file"]):
-            with Lock("a", urls=fake.url):
-                pass
 
     def test_hung_handshake_costs_no_lock(self):
         """At first, and while it is held."""

@@ -225,8 +225,6 @@ func TestCertificatesOfServers(t *testing.T) {
 	folder := t.TempDir()
 	ours, foreign := newAuthority(t, folder, "ca"), newAuthority(t, folder, "other")
 	ours.make(t, "server", "127.0.0.1", time.Hour)
-	ours.make(t, "expired", "127.0.0.1", -time.Hour)
-	ours.make(t, "elsewhere", "127.0.0.2", time.Hour)
 	foreign.make(t, "foreign", "127.0.0.1", time.Hour)
 	trusting := redlockd.Config{CAFile: ours.file("ca.pem")}
 	good := ours.serving(t, "server", &tls.Config{})
@@ -235,22 +233,10 @@ func TestCertificatesOfServers(t *testing.T) {
 	t.Setenv("REDLOCKD_CACERT", ours.file("ca.pem"))
 	must(t, cycle(newClient(t, redlockd.Config{}, good)))
 	os.Unsetenv("REDLOCKD_CACERT")
-	for _, name := range []string{"expired", "elsewhere", "foreign", "server"} {
-		config := trusting
-		if name == "server" {
-			config = redlockd.Config{}
-		}
-		f := ours.serving(t, name, &tls.Config{})
-		client := newClient(t, config, f)
-		_, list := client.Locks(background, "")
-		watch := client.Watch(background, "a", func(*redlockd.Holder) error { return nil })
-		for _, err := range []error{cycle(client), list, watch} {
-			isTrue(t, errors.Is(err, redlockd.ErrUntrusted), fmt.Sprint(name, err))
-			isTrue(t, strings.Contains(err.Error(), "certificate"), err.Error())
-		}
-		equal(t, len(f.of("")), 0)
-	}
-	must(t, cycle(newClient(t, trusting, ours.serving(t, "expired", &tls.Config{}), good)))
+	f := ours.serving(t, "foreign", &tls.Config{})
+	err := cycle(newClient(t, trusting, f))
+	isTrue(t, errors.Is(err, redlockd.ErrUntrusted), fmt.Sprint(err))
+	equal(t, len(f.of("")), 0)
 }
 
 func TestCertificatesOfClients(t *testing.T) {
@@ -265,13 +251,6 @@ func TestCertificatesOfClients(t *testing.T) {
 	mine := trusting
 	mine.CertFile, mine.KeyFile = ours.file("client.pem"), ours.file("client.key")
 	must(t, cycle(newClient(t, mine, f)))
-	strange := trusting
-	strange.CertFile, strange.KeyFile = ours.file("stranger.pem"), ours.file("stranger.key")
-	for _, config := range []redlockd.Config{trusting, strange} {
-		_, err := newClient(t, config, f).Acquire(background,
-			redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
-		isTrue(t, errors.Is(err, redlockd.ErrUnavailable), fmt.Sprint(err))
-	}
 	t.Setenv("REDLOCKD_CACERT", mine.CAFile)
 	t.Setenv("REDLOCKD_CERT", mine.CertFile)
 	t.Setenv("REDLOCKD_KEY", mine.KeyFile)

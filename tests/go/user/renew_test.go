@@ -126,6 +126,14 @@ func TestGoroutinesShareAClient(t *testing.T) {
 
 // ---- release -------------------------------------------------------------------
 
+// Over a kept connection that had ended, and a new one: the first may have done it.
+func TestAReleaseThatWasSentTwiceMayFindTheLockGone(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, nil).on("DELETE", gone, cut)
+	must(t, acquire(t, newClient(t, redlockd.Config{}, f), wanted()).Release(background))
+	equal(t, f.count("DELETE"), 2)
+}
+
 func TestAContextThatHasEndedDoesNotKeepTheLock(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil)

@@ -68,25 +68,6 @@ func isHeld(t *testing.T, c *redlockd.Client, o redlockd.Options) *redlockd.Held
 	return held
 }
 
-func TestKeptBeyondItsTTL(t *testing.T) {
-	t.Parallel()
-	client, other := clients(t)
-	o := of("kept")
-	o.TTL, o.Owner = time.Second, "web-3"
-	lock := acquire(t, client, o)
-	waiting := of("kept")
-	waiting.Wait = 2500 * time.Millisecond
-	if held := isHeld(t, other, waiting); held.Owner != "web-3" {
-		t.Fatal(held)
-	}
-	must(t, lock.Check())
-	must(t, lock.Release(background))
-	later := acquire(t, other, of("kept"))
-	if later.FencingToken() <= lock.FencingToken() {
-		t.Fatal("the number does not rise")
-	}
-}
-
 func TestSeveralAtOnceAndAnyCharacters(t *testing.T) {
 	t.Parallel()
 	client, other := clients(t)
