@@ -148,7 +148,8 @@ func TestAContextThatHasEndedDoesNotKeepTheLock(t *testing.T) {
 	equal(t, f.count("DELETE"), 1)
 
 	ctx, cancel = context.WithCancel(background)
-	f.on("DELETE", nil, func(r *request) {
+	// the second one finds it gone: the first may have done it
+	f.on("DELETE", gone, func(r *request) {
 		cancel()
 		silent(r)
 	})
@@ -218,7 +219,7 @@ func TestADowngradeThatFindsTheLockLost(t *testing.T) {
 		lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
 		err := lock.Downgrade(background)
 		isTrue(t, errors.Is(err, redlockd.ErrLost), "lost")
-		ends(t, lock.Context())
+		isTrue(t, lock.Context().Err() != nil, "and the work is told")
 		isTrue(t, errors.Is(lock.Downgrade(background), redlockd.ErrLost), "lost")
 	}
 	f := newFake(t, m{"validity_ms": 600, "ttl_ms": 600}).on("PUT", noQuorum)
