@@ -91,28 +91,6 @@ test("tasks share requests, whatever they ask for", async () => {
   await isFree("share:");
 });
 
-test("tasks that want the same locks take turns", async () => {
-  const client = new Client({ urls });
-  const inside = new Map();
-  const highest = new Map();
-  let turns = 0;
-  await Promise.all(range(48, async (task) => {
-    for (let i = 0; i < 4; i++) {
-      const name = `turn:${(task + i) % 6}`;
-      await client.withLock(name, { ttlMs: 30000 }, async (lock) => {
-        assert.ok(!inside.get(name), name);
-        inside.set(name, true);
-        assert.ok(lock.fencingToken > (highest.get(name) ?? 0));
-        highest.set(name, lock.fencingToken);
-        await sleep(0);
-        inside.set(name, false);
-        turns += 1;
-      });
-    }
-  }));
-  assert.equal(turns, 192);
-});
-
 test("each gets what it would alone", async () => {
   const client = new Client({ urls });
   const held = await direct.acquire("alone:held", { ttlMs: 30000, owner: "web-3" });

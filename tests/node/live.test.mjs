@@ -84,23 +84,6 @@ test("workers take turns, with a node paused", () => whilePaused(1, async () => 
   assert.equal(turns, WORKERS * TURNS);
 }));
 
-test("workers share a pool", async () => {
-  const slots = new Set();
-  let most = 0;
-  await Promise.all(Array.from({ length: WORKERS }, async (_, worker) => {
-    for (let turn = 0; turn < TURNS; turn++)
-      await (worker % 2 ? client : other).withLock("pool", { limit: 3 },
-        async ({ slot }) => {
-          assert.ok(slot < 3 && !slots.has(slot));
-          slots.add(slot);
-          most = Math.max(most, slots.size);
-          await sleep(2);
-          slots.delete(slot);
-        });
-  }));
-  assert.equal(most, 3);
-});
-
 test("who aborts while it waits leaves the queue", async () => {
   const lock = await client.acquire("left", { ttlMs: 30000 });
   const signal = AbortSignal.timeout(300);
@@ -140,17 +123,6 @@ test("a downgrade lets readers in, and is kept beyond its TTL", async () => {
     rejection(client.acquire("down", { waitMs: 2500 }), LockHeld));
   lock.check();
   await lock.release();
-});
-
-test("downgrades beside renewals", async () => {
-  for (let turn = 0; turn < 8; turn++) {
-    const lock = await client.acquire(["beside", "besides"], { ttlMs: 3000 });
-    await sleep(996 + turn); // about when it is renewed
-    await lock.downgrade();
-    await sleep(200);
-    lock.check();
-    await lock.release();
-  }
 });
 
 test("a watch sees each holder, at either server", async () => {

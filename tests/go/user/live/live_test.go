@@ -121,48 +121,6 @@ func TestTheyTakeTurns(t *testing.T) {
 	}
 }
 
-func TestTheyShareAPool(t *testing.T) {
-	t.Parallel()
-	client, _ := clients(t)
-	var group sync.WaitGroup
-	var mutex sync.Mutex
-	slots, most := map[int]bool{}, 0
-	for n := 0; n < workers; n++ {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			for turn := 0; turn < turns; turn++ {
-				o := of("pool")
-				o.Limit, o.Wait = permits, 0
-				err := client.Do(background, o, func(_ context.Context, l *redlockd.Lock) error {
-					slot := l.Slots()[0]
-					mutex.Lock()
-					if slots[slot] {
-						t.Error("a slot that another has")
-					}
-					slots[slot] = true
-					if len(slots) > most {
-						most = len(slots)
-					}
-					mutex.Unlock()
-					time.Sleep(2 * time.Millisecond)
-					mutex.Lock()
-					delete(slots, slot)
-					mutex.Unlock()
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		}()
-	}
-	group.Wait()
-	if most != permits {
-		t.Fatal(most)
-	}
-}
-
 func TestReadersAndADowngrade(t *testing.T) {
 	t.Parallel()
 	client, other := clients(t)
