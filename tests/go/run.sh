@@ -28,7 +28,8 @@ cp -r "$from/user" "$dir/user"
     go test -race -c -tags live -o "$dir/live.test" ./live
 )
 export PYTHONDONTWRITEBYTECODE=1
-export PYTHONPATH=$from:tests/lib:tests/interop:tests/examples
+export PYTHONPATH=$from:tests/protocol:tests/lib:tests/interop:tests/examples
+export HOLDER=$dir/holder
 tests=("$@")
 [ "${#tests[@]}" -gt 0 ] ||
     tests=(check_module check_pages check_guard check_faults)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -26,3 +27,10 @@ class Defect:
     model: str = ""      # model: this one finds it, with this rule off
     rule: str = ""
     world: str = ""      # a switch of the model that is always on
+
+
+def plant(name: str, where: str, falls: str, path: str, old: str, new: str,
+          **how: Any) -> Defect:
+    """One edit. where: the suite; of unit and ctl, also which of its tests."""
+    suite, _, tests = where.partition(" ")
+    return Defect(name, suite, falls, [Edit(path, old, new)], tests=tests, **how)

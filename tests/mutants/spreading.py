@@ -1,5 +1,5 @@
 """Defects of what brings a held lock to all nodes. See run.py."""
-from defect import Defect, Edit
+from defect import Defect, Edit, plant
 
 SPREADS = "server/engine/rounds/spreads.c"
 REPAIR = "server/node/scripts/repair.lua"
@@ -14,69 +14,56 @@ def unit(name: str, test: str, before: str, after: str) -> Defect:
 TWO_LOOKS = "story_50_a_lock_gets_where_two_looks_find_it_missing"
 
 SPREADING = [
-    Defect("no spread", "sim", "spread", [Edit(
-        SPREADS, "    if (it == NULL && has == all_nodes(spreads))\n",
-        "    if (it == NULL)\n")]),
-    Defect("no spread of what was granted, on real nodes", "nemesis", "spread",
-           [Edit(SPREADS, "    if (granted == all_nodes(spreads))\n",
-                 "    if (granted != 0)\n")], faults="calm", seed=2),
-    Defect("fill whose answers are not read", "sim", "spread", [Edit(
-        SPREADS, "    it->at_us = it->gate_us;\n    put_in(spreads, it);\n",
-        "    it->at_us = it->gate_us;\n    it->has = all_nodes(spreads);\n"
-        "    put_in(spreads, it);\n")]),
-    Defect("creation that counts as long as any", "sim", "spread", [Edit(
-        SPREADS, "    if (it->look == 0) /* of the fill */\n", "")], seed=1645),
-    Defect("spread that gives up where something else is", "sim", "spread",
-           [Edit(SPREADS, "    if (reply->vote == VOTE_HELD && "
-                 "(it->created & nodeset_of(node)) != 0)\n"
-                 "        it->again |= nodeset_of(node);\n",
-                 "    if (reply->vote == VOTE_HELD) {\n"
-                 "        spreads_forget(spreads, it);\n        return;\n    }\n")]),
+    plant("no spread", "sim", "spread", SPREADS,
+          "if (it == NULL && has == all_nodes(spreads))", "if (it == NULL)"),
+    plant("no spread of what was granted, on real nodes", "nemesis", "spread", SPREADS,
+          "if (granted == all_nodes(spreads))", "if (granted != 0)", faults="calm", seed=2),
+    plant("fill whose answers are not read", "sim", "spread", SPREADS,
+          "it->at_us = it->gate_us;\n    put_in(spreads, it);", "it->at_us = it->gate_us;\n"
+          "    it->has = all_nodes(spreads);\n" "    put_in(spreads, it);"),
+    plant("creation that counts as long as any", "sim", "spread", SPREADS,
+          "if (it->look == 0) /* of the fill */", "", seed=1645),
+    plant("spread that gives up where something else is", "sim", "spread", SPREADS,
+          "if (reply->vote == VOTE_HELD && (it->created & nodeset_of(node)) != 0)\n"
+          "        it->again |= nodeset_of(node);", "if (reply->vote == VOTE_HELD) {\n"
+          "        spreads_forget(spreads, it);\n" "        return;\n" "    }"),
     unit("creation that is not looked at", "what_a_creation_found_is_looked_at",
          "    if (it->look == 0) /* of the fill */\n", ""),
     unit("several that others hold do not lack",
          "of_several_what_others_have_is_missing",
          "    if (reply->vote == VOTE_FREE || names_count(",
          "    if (reply->vote == VOTE_FREE && names_count("),
-    Defect("spread without tombstone", "differ", "batch", [Edit(
-        REPAIR, "if is_other or redis.call('EXISTS', tombstone) ~= 0 then",
-        "if is_other then")]),
-    Defect("tombstone of one form only", "differ", "batch", [Edit(
-        "server/node/scripts/tombstone.lua",
-        "        string.sub(ARGV[b], 1, 16) .. '.' .. "
-        "string.sub(ARGV[b], 18)\n",
-        "        ARGV[b]\n")]),
-    Defect("spread behind a forced release", "unit",
-           "what_has_the_number_is_released_everywhere", [Edit(
-               "server/engine/rounds/operation.c",
-               "    if (is_forced)\n        ask->", "    if (!is_forced)\n        ask->")],
-           tests="force"),
-    Defect("forced release without tombstone", "differ", "batch", [Edit(
-        "server/node/scripts/tombstone.lua",
-        "        redis.pcall('HSET', tombstone, 'until', '')\n", "")]),
-    Defect("tombstone on a node without state", "unit",
-           "but_a_node_without_state_stays_empty", [Edit(
-               "server/node/scripts/tombstone.lua",
-               "    if redis.call('EXISTS', state) == 1 then\n",
-               "    if redis.call('EXISTS', state) >= 0 then\n")],
-           tests="lua_repair"),
-    Defect("spread that an intent keeps out", "differ", "batch", [Edit(
-        REPAIR, "readers(ARGV[i]) == 0)", "readers(ARGV[i]) == -1)")]),
-    Defect("intent that does not lack the lock", "differ", "batch", [Edit(
-        "server/node/scripts/extend.lua", "readers(ARGV[i]) == 0\n",
-        "readers(ARGV[i]) == -1\n")]),
-    Defect("spread of what was not missing", "differ", "batch", [Edit(
-        REPAIR, "if is_other or redis.call('EXISTS', tombstone) ~= 0 then",
-        "if redis.call('EXISTS', tombstone) ~= 0 then")]),
-    Defect("spread that overwrites", "differ", "batch", [Edit(
-        REPAIR, "            if is_there and value ~= ARGV[b] then\n",
-        "            if pttl == nil then\n")]),
-    Defect("spread of a reader that a repeat has replaced", "differ", "batch", [
-        Edit(REPAIR, "latest and (repeated(latest) or 0) > number and\n",
-             "latest and repeated(latest) == true and\n")]),
-    Defect("spread beside what it has replaced", "differ", "batch", [
-        Edit(REPAIR, "latest and (repeated(latest) or 0) > number and\n",
-             "latest and repeated(latest) and\n")]),
+    plant("spread without tombstone", "differ", "batch", REPAIR,
+          "if is_other or redis.call('EXISTS', tombstone) ~= 0 then", "if is_other then"),
+    plant("tombstone of one form only", "differ", "batch",
+          "server/node/scripts/tombstone.lua",
+          "string.sub(ARGV[b], 1, 16) .. '.' .. string.sub(ARGV[b], 18)", "ARGV[b]"),
+    plant("spread behind a forced release", "unit force",
+          "what_has_the_number_is_released_everywhere", "server/engine/rounds/operation.c",
+          "if (is_forced)\n        ask->", "if (!is_forced)\n        ask->"),
+    plant("forced release without tombstone", "differ", "batch",
+          "server/node/scripts/tombstone.lua",
+          "redis.pcall('HSET', tombstone, 'until', '')\n", ""),
+    plant("tombstone on a node without state", "unit lua_repair",
+          "but_a_node_without_state_stays_empty", "server/node/scripts/tombstone.lua",
+          "if redis.call('EXISTS', state) == 1 then",
+          "if redis.call('EXISTS', state) >= 0 then"),
+    plant("spread that an intent keeps out", "differ", "batch", REPAIR,
+          "readers(ARGV[i]) == 0)", "readers(ARGV[i]) == -1)"),
+    plant("intent that does not lack the lock", "differ", "batch",
+          "server/node/scripts/extend.lua", "readers(ARGV[i]) == 0",
+          "readers(ARGV[i]) == -1"),
+    plant("spread of what was not missing", "differ", "batch", REPAIR,
+          "if is_other or redis.call('EXISTS', tombstone) ~= 0 then",
+          "if redis.call('EXISTS', tombstone) ~= 0 then"),
+    plant("spread that overwrites", "differ", "batch", REPAIR,
+          "if is_there and value ~= ARGV[b] then", "if pttl == nil then"),
+    plant("spread of a reader that a repeat has replaced", "differ", "batch", REPAIR,
+          "latest and (repeated(latest) or 0) > number and",
+          "latest and repeated(latest) == true and"),
+    plant("spread beside what it has replaced", "differ", "batch", REPAIR,
+          "latest and (repeated(latest) or 0) > number and",
+          "latest and repeated(latest) and"),
     unit("tombstone that is too short", TWO_LOOKS,
          "    TOMBSTONE_TIMEOUTS = 4,", "    TOMBSTONE_TIMEOUTS = 3,"),
     unit("spread of what ends soon", "what_ends_soon_is_not_created",
@@ -132,17 +119,13 @@ SPREADING = [
          "clocks_of_any_speed_leave_time_to_create",
          "    return timeout_us * timeout_us / wait_us(spreads);\n",
          "    return timeout_us - drift_us(spreads);\n"),
-    Defect("stragglers that use up all places", "unit",
-           "stragglers_refuse_nobody", [Edit(
-               "server/engine/rounds/operation.c",
-               "    if (is_kept && slots->used >",
-               "    if (!is_kept && slots->used >")], tests="spreads"),
-    Defect("repeat whose client leaves before its last votes", "unit",
-           "so_it_is_if_its_grant_comes_to_nothing", [Edit(
-               "server/engine/rounds/operation.c",
-               "    if (is_granted) /* its last votes are undone, too */\n",
-               "    if (is_granted && !it->is_repeat)\n")],
-           tests="repeats"),
+    plant("stragglers that use up all places", "unit spreads", "stragglers_refuse_nobody",
+          "server/engine/rounds/operation.c", "if (is_kept && slots->used >",
+          "if (!is_kept && slots->used >"),
+    plant("repeat whose client leaves before its last votes", "unit repeats",
+          "so_it_is_if_its_grant_comes_to_nothing", "server/engine/rounds/operation.c",
+          "if (is_granted) /* its last votes are undone, too */",
+          "if (is_granted && !it->is_repeat)"),
     Defect("tombstone that ends while a spread is under way", "model",
            "leftover", model="repair", rule="TOMB=3", world="SMALL"),
     Defect("spread before the acquire's end", "model", "leftover",

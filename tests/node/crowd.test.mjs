@@ -9,7 +9,7 @@ import {
   AbortError, Client, LockHeld, LockLost, RequestRefused, Unavailable,
 } from "redlockd-client";
 import {
-  catchWarnings, eventually, rejection, sleep, warnings,
+  all, catchWarnings, eventually, rejection, sleep, warnings,
 } from "./lib.mjs";
 
 catchWarnings();
@@ -61,12 +61,6 @@ async function proxy(react = () => "pass") {
 
 const isBatch = (head) => head.startsWith("POST /batch ");
 
-async function all(iterable) {
-  const found = [];
-  for await (const one of iterable) found.push(one);
-  return found;
-}
-
 const isFree = (prefix) => eventually(async () =>
   (await all(direct.locks({ prefix }))).length === 0, `${prefix} is free`, 10000);
 
@@ -95,28 +89,6 @@ test("tasks share requests, whatever they ask for", async () => {
   assert.ok(front.of("POST /batch ").length >= 5);
   assert.deepEqual(warnings.filter((text) => text.startsWith("share:")), []);
   await isFree("share:");
-});
-
-test("tasks that want the same locks take turns", async () => {
-  const client = new Client({ urls });
-  const inside = new Map();
-  const highest = new Map();
-  let turns = 0;
-  await Promise.all(range(48, async (task) => {
-    for (let i = 0; i < 4; i++) {
-      const name = `turn:${(task + i) % 6}`;
-      await client.withLock(name, { ttlMs: 30000 }, async (lock) => {
-        assert.ok(!inside.get(name), name);
-        inside.set(name, true);
-        assert.ok(lock.fencingToken > (highest.get(name) ?? 0));
-        highest.set(name, lock.fencingToken);
-        await sleep(0);
-        inside.set(name, false);
-        turns += 1;
-      });
-    }
-  }));
-  assert.equal(turns, 192);
 });
 
 test("each gets what it would alone", async () => {
@@ -171,17 +143,6 @@ test("batches without an answer are repeated; nothing stays behind", async () =>
   await isFree("lost:");
 });
 
-test("a batch that a proxy refuses: each goes alone", async () => {
-  const front = await proxy((head) => isBatch(head)
-    ? "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n" : "pass");
-  const client = new Client({ urls: front.url });
-  await Promise.all(range(10, (i) =>
-    client.withLock(`proxy:${i}`, { ttlMs: 30000 }, () => {})));
-  assert.ok(front.of("POST /batch ").length > 0);
-  assert.equal(front.of("POST /locks ").length, 10);
-  assert.deepEqual(warnings.filter((text) => text.startsWith("proxy:")), []);
-});
-
 test("a replica that hangs: the tasks go to the other one", async () => {
   const front = await proxy();
   const client = new Client({ urls: [front.url, urls[1]] });
@@ -195,14 +156,6 @@ test("a replica that hangs: the tasks go to the other one", async () => {
   await ask("goes on");
   assert.ok(performance.now() - began < 3500);
   await hanging;
-});
-
-test("long names, in as many batches as they need", async () => {
-  const client = new Client({ urls });
-  const locks = await Promise.all(range(300, (i) =>
-    client.acquire(`${"long:".repeat(40)}${i}`, TRY)));
-  await Promise.all(locks.map((lock) => lock.release()));
-  await isFree("long:");
 });
 
 test("close() while many ask", async () => {

@@ -50,6 +50,12 @@ export function catchWarnings() {
   after(() => process.off("warning", note));
 }
 
+export async function all(iterable) {
+  const found = [];
+  for await (const one of iterable) found.push(one);
+  return found;
+}
+
 /** Variables of the environment, for the time of some work. */
 export async function withEnv(variables, work) {
   const before = { ...process.env };

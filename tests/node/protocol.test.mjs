@@ -48,7 +48,7 @@ const TOGETHER = {
   ask: "operation wait_ms must_wait urgent more", leaves: "wait_ms batch",
   lands: "answer results told", overdue: "", gives_up: "",
 };
-const MEMBERS = ["name", "why", "servers", "talk", "options", "steps"];
+const MEMBERS = ["name", "why", "servers", "talk", "options", "begins", "steps"];
 
 /** The one word by which a step is known. */
 function wordOf(step, words) {
@@ -446,11 +446,16 @@ const warnings = [];
 process.emitWarning = (text) => warnings.push(text);
 
 for (const file of readdirSync(FOLDER).filter((name) => name.endsWith(".json"))) {
-  const { grant, transcripts, ...rest } = JSON.parse(
+  const { grant, request, full, transcripts, ...rest } = JSON.parse(
     readFileSync(join(FOLDER, file), "utf8"));
   assert.deepEqual(rest, {}, file);
+  // asks: the request of the file, to this replica
+  const whole = ({ asks: server, ...step }) =>
+    server === undefined ? step : { ...request, server, ...step };
   for (const transcript of transcripts) {
     if (FOREIGN.includes(transcript.talk)) continue;
+    const first = transcript.begins ? { full }[transcript.begins] : [];
+    transcript.steps = [...first, ...transcript.steps].map(whole);
     test(`${file}: ${transcript.name}`, () => {
       time = 1000;
       warnings.length = 0;

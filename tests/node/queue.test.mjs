@@ -101,20 +101,6 @@ test("several go as one batch, with the fields of their single calls", () => {
     { operation: "release", id: "c", token: reader.grant.token }]);
 });
 
-test("at most two are under way; what comes meanwhile goes together", () => {
-  const it = queue();
-  const busy = fill(it);
-  const later = ["a", "b", "c"].map((name) => acquire(name));
-  later.forEach((one) => it.add(one));
-  assert.equal(it.take(), undefined);
-  it.answered(busy[0], SILENT);
-  assert.deepEqual(all(it).map(names), [["a", "b", "c"]]);
-  it.add(acquire("d"));
-  assert.equal(it.take(), undefined);
-  it.answered(busy[1], SILENT);
-  assert.deepEqual(all(it).map(names), [["d"]]);
-});
-
 test("up to a hundred, and up to 48 KiB, in the order in which they came", () => {
   const it = queue();
   const [busy] = fill(it);
@@ -228,14 +214,6 @@ test("what is no answer to a batch is none to any of it", () => {
     ["no_answer", "no_answer", "no_answer", "no_answer", 201]);
 });
 
-test("without an answer, none has one", () => {
-  const operations = [acquire("a"), acquire("b")];
-  const it = queue(...operations);
-  it.answered(it.take(), SILENT);
-  for (const { got } of operations) assert.deepEqual(got, [SILENT]);
-  assert.ok(it.isEmpty);
-});
-
 test("these answers to a batch are those of each operation", () => {
   for (const status of [401, 403, 408, 421, 429, 500, 502, 503, 504]) {
     const operations = [acquire("a"), acquire("b")];
@@ -293,65 +271,6 @@ test("an overdue request frees its slot, once", () => {
   assert.equal(it.take(), undefined);
   it.answered(two, SILENT);
   assert.deepEqual(names(it.take()), ["b"]);
-});
-
-test("an acquire that waits goes alone if nothing is under way", () => {
-  const it = queue(acquire("a", { waitMs: 9000 }));
-  const waiting = it.take();
-  assert.deepEqual([waiting.waitMs, body(waiting).wait_ms, waiting.hasSlot,
-    waiting.operations[0].hasWaited], [9000, 9000, false, true]);
-  // now that it is under way, the next one is tried first
-  it.add(acquire("b", { waitMs: 9000 }));
-  const tried = it.take();
-  assert.deepEqual([tried.waitMs, tried.call.path, tried.hasSlot,
-    tried.operations[0].hasWaited], [0, "/batch", true, false]);
-  it.answered(tried, SILENT);
-  it.overdue(waiting); // the server may hang: that is no longer under way
-  it.add(acquire("c", { waitMs: 9000 }));
-  assert.equal(it.take().waitMs, 9000);
-});
-
-test("two acquires that wait are tried together", () => {
-  const it = queue(acquire("a", { waitMs: 9000 }), acquire("b", { waitMs: 9000 }));
-  const request = it.take();
-  assert.deepEqual([names(request), request.waitMs], [["a", "b"], 0]);
-  for (const one of body(request).operations) assert.ok(!("wait_ms" in one));
-});
-
-test("what must wait for a lock takes no slot, and goes alone", () => {
-  const it = queue();
-  fill(it);
-  for (const name of ["a", "b"])
-    it.add(acquire(name, { waitMs: 9000, mustWait: true }));
-  assert.deepEqual(all(it).map((one) => [names(one), one.waitMs, one.hasSlot]),
-    [[["a"], 9000, false], [["b"], 9000, false]]);
-});
-
-test("an extend without time to wait takes no slot, either", () => {
-  const it = queue();
-  fill(it);
-  const [a, b, c] = ["a", "b", "c"].map((name) => holding(name));
-  it.add(extend(a));
-  it.add(extend(b, 100, true));
-  it.add(acquire("d", { waitMs: 9000, mustWait: true }));
-  it.add(extend(c, 100, true));
-  const requests = all(it);
-  assert.deepEqual(requests.map(names), [["b", "c"], ["d"]]);
-  it.answered(requests[0], SILENT);
-  assert.equal(it.take(), undefined); // that freed no slot
-});
-
-test("who leaves the queue is not sent", () => {
-  const it = queue();
-  const [busy] = fill(it);
-  const [one, two] = [acquire("a"), acquire("b", { waitMs: 1, mustWait: true })];
-  for (const operation of [one, two]) {
-    it.add(operation);
-    assert.equal(it.leave(operation), undefined);
-    assert.equal(operation.wasSent, false);
-  }
-  it.answered(busy, SILENT);
-  assert.equal(it.take(), undefined);
 });
 
 test("who leaves a request of its own ends it, and frees its slot", () => {

@@ -5,7 +5,7 @@ import test from "node:test";
 import { acquire, Client, LockLost, withLock } from "redlockd-client";
 import { now } from "../node_modules/redlockd-client/src/clock.js";
 import {
-  afterRelease, cut, grant, late, problem, silent, trickle, usual,
+  afterRelease, cut, late, problem, silent, trickle, usual,
 } from "./fake.mjs";
 import {
   aborted, catchWarnings, endFakes, eventually, fake, rejection, sleep, warnings,
@@ -21,44 +21,14 @@ function block(ms) {
   for (const until = performance.now() + ms; performance.now() < until;);
 }
 
-test("it is extended with token and TTL", async () => {
-  const server = await fake({ ttl_ms: 1234, renew_after_ms: 20 });
-  const lock = await acquire("a", { urls: server.url });
-  await eventually(() => server.of("PUT").length >= 3, "three renewals");
-  const put = server.of("PUT")[2];
-  assert.deepEqual([put.path, put.body], ["/locks/an~id/extend", { ttl_ms: 1234 }]);
-  assert.equal(put.headers["x-lock-token"], lock.token);
-  await lock.release();
-});
-
-test("an extend gives a new validity from its own beginning", async () => {
-  const server = await fake({ renew_after_ms: 10 });
-  server.on("PUT", late(1000, grant({ validity_ms: 90000, renew_after_ms: 60000 })));
-  const lock = await acquire("a", { urls: server.url });
-  assert.ok(lock.remainingMs < 30000);
-  await eventually(() => lock.remainingMs > 30000, "the new validity");
-  assert.ok(lock.remainingMs <= 86000); // 90000 - 1000 - a tenth of the TTL
-  await lock.release();
-});
-
-test("another replica extends, at once or while the first is silent", async () => {
-  for (const action of [NO_QUORUM, silent, cut]) {
-    const one = await fake({ renew_after_ms: 10, validity_ms: 4000 });
-    const two = await fake();
-    one.always("PUT", action);
-    const lock = await acquire("a", { urls: [one.url, two.url] });
-    await eventually(() => two.of("PUT").length, "the other extends");
-    lock.check();
-    await eventually(() => lock.remainingMs > 8000, "a new validity");
-    await lock.release();
-  }
-});
-
-test("an extend is repeated", async () => {
-  const server = await fake({ renew_after_ms: 20 });
-  server.on("PUT", NO_QUORUM, cut, grant({ validity_ms: 90000 }));
-  const lock = await acquire("a", { urls: server.url });
-  await eventually(() => lock.remainingMs > 30000, "extended");
+test("another replica extends while the first is silent", async () => {
+  const one = await fake({ renew_after_ms: 10, validity_ms: 4000 });
+  const two = await fake();
+  one.always("PUT", silent);
+  const lock = await acquire("a", { urls: [one.url, two.url] });
+  await eventually(() => two.of("PUT").length, "the other extends");
+  lock.check();
+  await eventually(() => lock.remainingMs > 8000, "a new validity");
   await lock.release();
 });
 
@@ -101,13 +71,6 @@ test("not extended: it is lost a tenth before its validity ends", async () => {
   }
 });
 
-test("max_hold_reached ends the renewals", async () => {
-  const server = await fake({ renew_after_ms: 20, validity_ms: 600 });
-  server.on("PUT", problem(409, "max_hold_reached"));
-  assert.ok(await lose(server) <= 61);
-  assert.equal(server.of("PUT").length, 1);
-});
-
 test("a block that held up the loop is told by check(), and at its end",
   async () => {
     const server = await fake({ validity_ms: 200 });
@@ -136,21 +99,6 @@ test("no renewal, and no loss, after the release", async () => {
 });
 
 // ---- the release -----------------------------------------------------------
-
-test("the lock had ended before the release", async () => {
-  const server = await fake();
-  server.always("DELETE", problem(409, "not_owner"));
-  await rejection((await acquire("a", { urls: server.url })).release(), LockLost);
-});
-
-test("nobody answers the release", async () => {
-  const server = await fake();
-  server.always("DELETE", NO_QUORUM);
-  await (await acquire("a", { urls: server.url })).release();
-  assert.equal(server.of("DELETE").length, 2);
-  await eventually(() => warnings.length, "a warning");
-  assert.match(warnings.join(), /not released; it is free in \d/);
-});
 
 test("Symbol.asyncDispose releases it", async () => {
   const server = await fake();
@@ -229,4 +177,36 @@ test("an answer that trickles in does not keep the release for ever", async () =
   const client = new Client({ urls: server.url, timeoutMs: 200 });
   await client.withLock("a", () => {});
   assert.equal(server.of("DELETE").length, 2);
+});
+
+// ---- downgrades -------------------------------------------------------------
+
+test("a downgrade that finds the lock lost aborts its signal", async () => {
+  for (const gone of [GONE, problem(409, "not_owner")]) {
+    const server = await fake();
+    server.on("PUT", gone);
+    const lock = await acquire("a", { urls: server.url });
+    const error = await rejection(lock.downgrade(), LockLost);
+    assert.equal(await aborted(lock.signal), error);
+    assert.equal(await rejection(lock.release(), LockLost), error);
+  }
+  const server = await fake({ validity_ms: 600 });
+  server.always("PUT", NO_QUORUM);
+  const lock = await acquire("a", { urls: server.url });
+  await rejection(lock.downgrade(), LockLost);
+  await rejection(lock.release(), LockLost);
+});
+
+test("downgrades while it is renewed", async () => {
+  const server = await fake({ renew_after_ms: 1 });
+  for (let i = 0; i < 20; i++) {
+    const lock = await acquire("a", { urls: server.url });
+    await eventually(() => server.of("PUT").length, "a renewal");
+    await lock.downgrade();
+    assert.match(lock.token, /~/);
+    await sleep(10);
+    assert.equal(lock.signal.aborted, false);
+    assert.match(lock.token, /~/);
+    await lock.release();
+  }
 });

@@ -3,7 +3,8 @@
 # fail as a script says, real ones that are killed and paused, types, README. All
 # is in build/node. NODE is the interpreter; arguments choose tests, such as
 # renew or live; `faults` are those with processes that are killed and stopped,
-# TRIES times each, which FAULTS chooses.
+# TRIES times each, or check_faults.Faults.test_… one of them; `guard`: servers
+# that ask who is there.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -27,7 +28,7 @@ mv "$dir/node_modules/package" "$dir/node_modules/redlockd-client"
 cp -r "$from" "$dir/tests"
 
 unset "${!REDLOCKD_@}"
-export ROOT=$root WORKER=$dir/tests/worker.mjs
+export ROOT=$root HOLDER="$NODE $dir/tests/holder.mjs"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/tests/lib:$root/tests/interop
 export CERTIFICATES=$dir/certificates
 mkdir "$CERTIFICATES"
@@ -36,12 +37,13 @@ certificates.Certificates(pathlib.Path(sys.argv[1]))' "$CERTIFICATES"
 
 cd "$dir/tests"
 names=("$@")
-[ $# -gt 0 ] || names=(*.test.mjs faults)
+[ $# -gt 0 ] || names=(*.test.mjs faults guard)
 alone=()
 served=() # they use the same servers: one after the other
+faults=()
 for name in "${names[@]%.test.mjs}"; do
     case $name in
-    faults) ;;
+    faults | guard | check_*) faults+=("check_${name#check_}") ;;
     crowd | live | readme) served+=("$name.test.mjs") ;;
     *) alone+=("$name.test.mjs") ;;
     esac
@@ -52,7 +54,7 @@ run=(timeout -k 5 600 "$NODE" --test --test-reporter=./reporter.mjs)
 [[ " ${names[*]} " != *" protocol"* ]] || "$root/tests/protocol/broken.py" node
 [ ${#served[@]} -eq 0 ] ||
     "$from/servers.py" "${run[@]}" --test-concurrency=1 "${served[@]}"
-[[ " ${names[*]} " != *" faults "* ]] && exit
-# shellcheck disable=SC2086 # they are words
-PYTHONPATH=$root/tests/cli:$PYTHONPATH exec "$from/faults.py" "$TRIES" \
-    ${FAULTS:-}
+[ ${#faults[@]} -gt 0 ] || exit 0
+cd "$root"
+PYTHONPATH=tests/protocol:tests/examples:$PYTHONPATH exec python3 \
+    tests/python/main.py "${faults[@]}"

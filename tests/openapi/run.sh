@@ -58,7 +58,9 @@ generate_client() {
 }
 
 client_works() {
-    PYTHONPATH=$dir "$tools/python3" tests/openapi/use_client.py "http://$listen"
+    PYTHONPATH=$dir "$tools/python3" \
+        tests/openapi/generators/jobs/job_client.py \
+        "http://$listen" 30000 openapi 60000
 }
 
 scripts/deps.sh build run openapi

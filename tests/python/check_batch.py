@@ -10,7 +10,7 @@ from redlockd._batch import (LONGEST, MOST, Call, Queue, has_to_be_undone,
 from redlockd._clock import now
 from redlockd._replicas import Replicas
 from redlockd._talk import (Answer, Attempt, Grant, Hold, Wish,
-                            acquire, extend, release, undo)
+                            acquire, extend, release)
 
 GRANT = {"id": "a", "token": "7.0", "fencing_token": 7, "ttl_ms": 30000,
          "elapsed_ms": 0, "validity_ms": 29000, "renew_after_ms": 10000}
@@ -34,7 +34,7 @@ def held(token, *names, method="DELETE", timeout_s=5.0, slots=(), left_ms=29000,
                               sent=now()))
     hold = Hold(Wish(names, **how), grant)
     if method == "PUT":
-        return next(extend(REPLICAS, hold, 1000, timeout_s))
+        return next(extend(REPLICAS, hold, timeout_s, 1000))
     return next(release(REPLICAS, hold, timeout_s))
 
 
@@ -70,11 +70,6 @@ class Played(unittest.TestCase):
 
 
 class When(Played):
-    def test_one_that_finds_a_slot_goes_at_once(self):
-        self.assertIsNone(self.set_out())
-        self.queue.end(self.busy.pop())
-        self.assertIsNotNone(self.set_out())
-
     def test_what_comes_meanwhile_goes_together_once_a_slot_is_free(self):
         calls = self.add(wish("a"), wish("b"), wish("c"))
         self.assertIsNone(self.queue.next_trip())
@@ -105,14 +100,6 @@ class When(Played):
         self.queue.end(self.busy.pop())
         self.assertIsNotNone(self.set_out())
         self.assertIsNone(self.set_out())
-
-    def test_one_that_waits_at_the_server_takes_no_slot(self):
-        queue = Queue(2)
-        queue.set_out_without_slot()
-        trip = queue.set_out(held("1.0", "a"))
-        self.assertTrue(trip.has_slot)
-        self.assertIsNotNone(queue.set_out(held("2.0", "b")))
-        self.assertIsNone(queue.set_out(held("3.0", "c")))
 
     def test_an_acquire_beside_others_goes_in_a_batch(self):
         """Also one that may wait; a lone one does not."""
@@ -157,11 +144,6 @@ class When(Played):
         self.queue.leave(first)
         trip = self.queue.form(self.queue.next_trip())
         self.assertEqual(trip.calls, [second])
-
-    def test_one_that_has_left_is_taken_out(self):
-        first, second = self.add(wish("a"), wish("b"))
-        self.queue.leave(first)
-        self.assertEqual(self.go().calls, [second])
 
     def test_one_that_leaves_as_it_was_to_lead_hands_its_slot_on(self):
         first, second = self.add(wish("a"), wish("b"))
@@ -259,11 +241,6 @@ class Which(Played):
         self.assertEqual((two["resources"], two["mode"]), (["a", "b"], "shared"))
         self.assertEqual((three["limit"], three["permits"]), (3, 2))
 
-    def test_one_alone_is_no_batch(self):
-        send = held("1.0", "a")
-        self.add(send)
-        self.assertIs(self.go().send, send)
-
 
 class What(Played):
     """What each is answered."""
@@ -333,41 +310,6 @@ class What(Played):
         self.queue.leave(call)
         trip.end([NO_ANSWER])
         self.assertTrue(has_to_be_undone(call))
-
-
-class Waits(unittest.TestCase):
-    def patient(self):
-        return next(acquire(REPLICAS, Wish(["a"]), 30, 5, Attempt()))
-
-    def test_one_that_was_collected_alone_waits_without_a_slot(self):
-        queue = Queue(2)
-        call = Call(self.patient(), None)
-        queue.add(call)
-        trip = queue.form(queue.next_trip())
-        self.assertEqual((trip.send.wait_s, trip.has_slot), (10, False))
-        self.assertEqual(json.loads(trip.send.body)["wait_ms"], 10000)
-        self.assertIsNotNone(queue.set_out(held("1.0", "b")))
-        self.assertIsNotNone(queue.set_out(held("2.0", "c")))
-        self.assertIsNone(queue.set_out(held("3.0", "d")))
-
-    def test_one_that_does_not_wait_has_a_slot(self):
-        send = wish("a")
-        self.assertTrue(Queue(2).set_out(send).has_slot)
-        self.assertEqual(send.wait_s, 0)
-        self.assertNotIn("wait_ms", json.loads(send.body))
-
-
-class Undo(unittest.TestCase):
-    def test_what_was_granted_is_released(self):
-        talk = undo(Replicas(["http://one"]), wish("a"), Answer(201, GRANT), 5)
-        send = next(talk)
-        self.assertEqual((send.method, send.headers["X-Lock-Token"]),
-                         ("DELETE", "7.0"))
-        # the lock may have gone to a request that came later, once
-        again = talk.send(Answer(404, {"code": "lock_not_found"}))
-        self.assertEqual(again.method, "POST")
-        with self.assertRaises(StopIteration):
-            talk.send(Answer(409, {"code": "lock_held"}))
 
 
 class Scopes(unittest.TestCase):

@@ -38,7 +38,7 @@ STEPS = {"send": "of server headers body timeout_ms wait_ms",
 TOGETHER = {"ask": "operation wait_ms must_wait urgent more",
             "leaves": "wait_ms batch",
             "lands": "answer results told", "overdue": "", "gives_up": ""}
-MEMBERS = {"name", "why", "servers", "talk", "options", "steps"}
+MEMBERS = {"name", "why", "servers", "talk", "options", "begins", "steps"}
 
 
 class Running:
@@ -137,7 +137,7 @@ class Player:
         if kind == "renew":
             return self.renewing()
         if kind == "extend":
-            return _talk.extend(replicas, self.hold, options["ttl_ms"], timeout)
+            return _talk.extend(replicas, self.hold, timeout, options["ttl_ms"])
         if kind == "inspect":
             return _ops.get_holder(replicas, options["resource"], timeout)
         if kind == "watch":
@@ -153,8 +153,8 @@ class Player:
         """Until each renewal, a keeper waits."""
         is_extended = True
         while is_extended:
-            yield Sleep(self.hold.renew_in_s)
-            is_extended = yield from _talk.renew(self.replicas, self.hold, 5.0)
+            yield Sleep(max(0, self.hold.grant.renew_at - self.time))
+            is_extended = yield from _talk.extend(self.replicas, self.hold, 5.0)
 
     def skip(self, talk):
         """Pauses that are none."""
@@ -201,7 +201,7 @@ class Player:
             self.replicas.avoid(talk.url)
         if isinstance(step["answer"], str):
             failure = FAILURES[step["answer"]]("")
-            if failure.is_stale and asked.is_repeatable:
+            if isinstance(failure, Stale) and asked.is_repeatable:
                 return  # by the pool
             talk.proceed(self.caller._failure(talk.url, talk.sent, failure))
             return
@@ -262,14 +262,13 @@ class Player:
             return "holder", vars(holder) | {"remaining_ms": left and left * 1000}
         return "free" if talk.result is False else "done", {}
 
-    @staticmethod
-    def state(hold):
+    def state(self, hold):
         return {"token": hold.grant.token, "slots": list(hold.slots),
                 "fencing_token": hold.grant.fencing_token,
                 "shared": hold.grant.is_shared,
                 "work_ms": hold.remaining_s * 1000,
                 "validity_ms": hold.validity_s * 1000,
-                "renew_ms": hold.renew_in_s * 1000}
+                "renew_ms": max(0, hold.grant.renew_at - self.time) * 1000}
 
     @staticmethod
     def compare(name, actual, expected):
@@ -435,9 +434,19 @@ class Together:
 def transcripts():
     for file in sorted(FOLDER.glob("*.json")):
         content = json.loads(file.read_text())
-        assert not set(content) - {"grant", "transcripts"}, file
+        assert not set(content) - {"grant", "request", "full", "transcripts"}, file
         for transcript in content["transcripts"]:
+            steps = content.get(transcript.get("begins"), []) + transcript["steps"]
+            transcript["steps"] = [whole(content, step) for step in steps]
             yield file, transcript, content.get("grant", {})
+
+
+def whole(content, step):
+    """asks: the request of the file, to this replica."""
+    if "asks" not in step:
+        return step
+    more = dict(step)
+    return content["request"] | {"server": more.pop("asks")} | more
 
 
 class Transcripts(unittest.TestCase):

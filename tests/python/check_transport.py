@@ -10,6 +10,7 @@ import socket
 import ssl
 import tempfile
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -22,6 +23,7 @@ from raw import (GRANT, Raw, ends, ends_when_idle, hangs, resets, says, whole)
 from redlockd import AsyncClient, AsyncLock, Client, Lock, Unavailable
 from redlockd._clock import now
 from redlockd._streams import Line
+from users import kinds
 from waiting import wait_until
 
 CHUNKED = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -47,64 +49,16 @@ def tunnel(port):
     return act
 
 
-class Threads:
-    """The same calls for both kinds of clients."""
-
-    def __init__(self, *words, **named):
-        self.client = Client(*words, **named)
-
-    def acquire(self, **named):
-        lock = Lock("a", client=self.client, **named)
-        lock.acquire()
-        return lock
-
-    def release(self, lock):
-        lock.release()
-
-    def close(self):
-        self.client.close()
-
-
-runners = []  # each may be needed until its test ends
-
-
-class Loop:
-    def __init__(self, *words, **named):
-        self.runner = asyncio.Runner()
-        runners.append(self.runner)
-        self.client = AsyncClient(*words, **named)
-
-    def acquire(self, **named):
-        lock = AsyncLock("a", client=self.client, **named)
-        self.runner.run(lock.acquire())
-        return lock
-
-    def release(self, lock):
-        self.runner.run(lock.release())
-
-    def close(self):
-        self.runner.run(self.client.aclose())
-
-
 class Case(WithFake, unittest.TestCase):
     def raw(self, *script, **named):
         raw = Raw(*script, **named)
         self.addCleanup(raw.close)
         return raw
 
-    def kinds(self):
-        """Each with a new server."""
-        for kind in Threads, Loop:
-            with self.subTest(kind.__name__):
-                yield kind
-        for runner in runners:
-            runner.close()
-        runners.clear()
-
     def cycle(self, kind, raw):
         user = kind(raw.url)
-        user.release(user.acquire())
-        user.close()
+        user.give(user.take())
+        user.end()
 
 
 class Answers(Case):
@@ -118,7 +72,7 @@ class Answers(Case):
                 ("until the end", says(b"HTTP/1.1 200 OK\r\n\r\n" + GRANT,
                                        then_ends=True), 2),
                 ("more", says(whole() + b"HTTP/1.1 200 OK\r\n"), 2)):
-            for kind in self.kinds():
+            for kind in kinds(self):
                 raw = self.raw(action)
                 self.cycle(kind, raw)
                 with self.subTest(name):
@@ -133,105 +87,104 @@ class Answers(Case):
                 (says(whole()[:-1], then_ends=True), "cut short"),
                 (says(b"SSH-2.0-OpenSSH_9.2\r\n"), "no HTTP answer"),
                 (long, "too long"), (hangs, "no answer in time")):
-            for kind in self.kinds():
+            for kind in kinds(self):
                 raw = self.raw(rest=action)
                 user = kind(raw.url, timeout=0.3)
                 with self.assertRaisesRegex(Unavailable, reason):
-                    user.acquire(wait=0)
+                    user.take(wait=0)
                 self.assertEqual(raw.connections, 2)
-                user.close()
+                user.end()
 
     def test_why_there_is_no_connection(self):
         port, = free_ports(1)
-        for kind in self.kinds():
+        for kind in kinds(self):
             user = kind(f"http://127.0.0.1:{port}")
             with self.assertRaisesRegex(Unavailable, "connection refused"):
-                user.acquire(wait=0)
-            user.close()
+                user.take(wait=0)
+            user.end()
 
     def test_a_byte_now_and_then_does_not_delay_the_end(self):
-        for kind in self.kinds():
+        for kind in kinds(self):
             server = self.fake().on("POST", rest=fake.trickle)
             user = kind(server.url, timeout=0.3)
             began = now()
             with self.assertRaisesRegex(Unavailable, "in time"):
-                user.acquire(wait=0)
+                user.take(wait=0)
             self.assertLess(now() - began, 5)
-            user.close()
+            user.end()
 
 
 class Kept(Case):
     def test_one_connection_for_many(self):
-        for kind in self.kinds():
+        for kind in kinds(self):
             raw = self.raw()
             user = kind(raw.url)
             for _ in range(5):
-                user.release(user.acquire())
+                user.give(user.take())
             self.assertEqual(raw.connections, 1)
-            user.close()
+            user.end()
 
     def test_one_that_ended_while_idle_is_not_used(self):
-        for kind in self.kinds():
+        for kind in kinds(self):
             raw = self.raw(ends_when_idle)
             user = kind(raw.url)
-            lock = user.acquire()
+            lock = user.take()
             wait_until(lambda: raw.ended, "the end")
-            if kind is Loop:
-                user.runner.run(asyncio.sleep(0.01))
-            user.release(lock)
+            time.sleep(0.01)  # for the event loop to see it
+            user.give(lock)
             self.assertEqual(raw.methods(), ["POST", "DELETE"])
-            user.close()
+            user.end()
 
     def test_an_acquire_is_repeated_on_a_new_one(self):
         """The server closed it while the request was on its way."""
         for ending in ends, resets:
-            for kind in self.kinds():
+            for kind in kinds(self):
                 raw = self.raw(says(whole()), says(whole()), ending)
                 user = kind(raw.url)
-                user.release(user.acquire())
-                lock = user.acquire(wait=0)
+                user.give(user.take())
+                lock = user.take(wait=0)
                 self.assertEqual(raw.methods(), ["POST", "DELETE", "POST", "POST"])
                 keys = [[line for line in one.split(b"\r\n")
                          if line.startswith(b"Idempotency-Key")]
                         for one in raw.requests[2:]]
                 self.assertEqual(keys[0], keys[1])
-                user.release(lock)
-                user.close()
+                user.give(lock)
+                user.end()
 
     def test_only_once(self):
-        for kind in self.kinds():
+        for kind in kinds(self):
             raw = self.raw(says(whole()), says(whole()), rest=ends)
             user = kind(raw.url)
-            user.release(user.acquire())
+            user.give(user.take())
             with self.assertRaisesRegex(Unavailable, "without an answer"):
-                user.acquire(wait=0)
+                user.take(wait=0)
             # two tries: the first of them twice
             self.assertEqual(raw.methods()[2:], ["POST"] * 3)
-            user.close()
+            user.end()
 
     def test_not_once_an_answer_has_begun(self):
-        for kind in self.kinds():
+        for kind in kinds(self):
             raw = self.raw(says(whole()), says(whole()),
                            says(b"HTTP/1.1 2", then_ends=True))
             user = kind(raw.url)
-            user.release(user.acquire())
+            user.give(user.take())
             failed = []
             user.client._replicas.avoid = failed.append
-            user.release(user.acquire())
+            user.give(user.take())
             self.assertEqual(failed, [raw.url])
-            user.close()
+            user.end()
 
     def test_a_release_that_may_be_done_is_not_told_as_lost(self):
         """Its second request finds the lock gone: by the first."""
         gone = b'{"code":"lock_not_found"}'
-        for kind in self.kinds():
+        for kind in kinds(self):
             raw = self.raw(says(whole()), ends, says(
                 whole(gone, b"HTTP/1.1 404 Not Found\r\n")))
             user = kind(raw.url)
-            user.release(user.acquire())
+            user.give(user.take())
             self.assertEqual(raw.methods(), ["POST", "DELETE", "DELETE"])
             self.assertEqual(user.client._replicas._marks, {})
-            user.close()
+            user.end()
 
     def test_a_closed_client_keeps_no_connection(self):
         raw = self.raw(rest=hangs)
@@ -270,25 +223,6 @@ class Kept(Case):
 class Overdue(Case):
     """A replica that hangs holds up those that ask it already."""
 
-    def test_others_ask_another_one_meanwhile(self):
-        for kind in self.kinds():
-            hung, good = self.raw(rest=hangs), self.raw()
-            urls = [hung.url, good.url]
-            first = Client(urls, timeout=3)
-            user = kind(urls, timeout=3)
-            user.client._replicas = first._replicas
-            worker = threading.Thread(target=lambda: Lock(
-                "b", wait=0, client=first).acquire())
-            worker.start()
-            wait_until(lambda: first._replicas._marks, "it is overdue")
-            began = now()
-            user.release(user.acquire(wait=0))
-            self.assertLess(now() - began, 2)
-            self.assertEqual(hung.methods(), ["POST"])
-            worker.join()
-            user.close()
-            first.close()
-
     def test_a_wait_is_not_overdue(self):
         server = self.fake().on("POST", fake.late(0.8, fake.grant()))
         with Client([server.url, "http://127.0.0.1:1"]) as client:
@@ -301,23 +235,21 @@ class Overdue(Case):
             self.assertEqual(marked, [server.url])
 
     def test_it_is_probed_and_used_again(self):
-        for kind in self.kinds():
+        for kind in kinds(self):
             one, two = self.raw(ends), self.raw()
             user = kind([one.url, two.url])
-            user.release(user.acquire())
+            user.give(user.take())
             self.assertEqual(two.methods(), ["POST", "DELETE"])
             replicas = user.client._replicas
             replicas._marks[one.url].until = 0
-            user.release(user.acquire())  # asks the other one, and probes
-            if kind is Loop:
-                user.runner.run(asyncio.sleep(0.2))
+            user.give(user.take())  # asks the other one, and probes
             wait_until(lambda: replicas.choose() == one.url, "it works again")
             self.assertIn(b"GET /readyz ", one.requests[1])
-            user.release(user.acquire())
+            user.give(user.take())
             # a release may have come to it as soon as it worked again
             self.assertEqual(one.methods()[:2], ["POST", "GET"])
             self.assertEqual(one.methods()[-2:], ["POST", "DELETE"])
-            user.close()
+            user.end()
 
 
 class Proxies(Case):
@@ -340,11 +272,11 @@ class Proxies(Case):
 
     def play(self, port):
         """More cycles than a proxy keeps one connection for."""
-        for kind in self.kinds():
+        for kind in kinds(self):
             user = kind(f"http://127.0.0.1:{port}")
             for _ in range(7):
-                user.release(user.acquire())
-            user.close()
+                user.give(user.take())
+            user.end()
 
     def test_nginx(self):
         server = self.fake()
@@ -371,7 +303,7 @@ http {{ access_log off; client_body_temp_path {self.folder}/body;
                                 certificates["server.key"])
         server = self.fake(tls=context)
         with mock.patch("redlockd._wire._is_loopback", lambda _: False):
-            for kind in self.kinds():
+            for kind in kinds(self):
                 port = int(server.url.rpartition(":")[2])
                 proxy = self.raw(tunnel(port), rest=says(
                     b"HTTP/1.1 407 Proxy Authentication Required\r\n"
@@ -379,16 +311,16 @@ http {{ access_log off; client_body_temp_path {self.folder}/body;
                 url = proxy.url.replace("//", "//me:x@")
                 with mock.patch.dict(os.environ, https_proxy=url, no_proxy=""):
                     user = kind(server.url, ca_file=certificates["ca.pem"])
-                user.release(user.acquire())
-                user.release(user.acquire())
+                user.give(user.take())
+                user.give(user.take())
                 request, = proxy.requests
                 self.assertTrue(request.startswith(
                     b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % port))
                 self.assertIn(b"\r\nProxy-Authorization: Basic bWU6eA==", request)
-                user.close()
+                user.shut()
                 with self.assertRaisesRegex(Unavailable, "proxy refuses .*407"):
-                    user.acquire(wait=0)
-                user.close()
+                    user.take(wait=0)
+                user.end()
         self.assertEqual(len(server.of("DELETE")), 4)
 
     def test_haproxy(self):

@@ -2,54 +2,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import unittest
-from itertools import islice
 
 import check_live
-from fake import WithFake, page
+from fake import WithFake
 from processes import end
-from redlockd import (AsyncClient, AsyncLock, Client, HeldLock, Lock)
+from redlockd import AsyncClient, AsyncLock, Client, Lock
 from redlockd._ops import lock_id
-
-def lock(**fields):
-    """The answer about a lock."""
-    return page(200, json.dumps({"id": "a", "resource": "a", "waiters": 0,
-                                 **fields}))
-
-
-def held(version, **fields):
-    return lock(held=True, version=version, **fields)
-
-
-FREE = lock(held=False, version="free")
-
-
-def owners(seen: list[HeldLock | None]) -> list[str | None]:
-    return [one.owner if one else None for one in seen]
 
 
 class Watches(WithFake, unittest.IsolatedAsyncioTestCase):
-    async def test_each_change_is_told_once(self):
-        fake = self.fake()
-        answers = (FREE, FREE, held("7", fencing_token=7, owner="one"),
-                   held("8", fencing_token=8, owner="two"), FREE)
-        asked = ["", "?after=free&wait_ms=10000", "?after=free&wait_ms=10000",
-                 "?after=7&wait_ms=10000", "?after=8&wait_ms=10000"]
-        fake.on("GET", *answers, *answers)
-        with Client(fake.url) as client:
-            seen = list(islice(client.watch("a"), 4))
-        self.assertEqual(owners(seen), [None, "one", "two", None])
-        async with AsyncClient(fake.url) as other:
-            seen = []
-            async for holder in other.watch("a"):
-                seen.append(holder)
-                if len(seen) == 4:
-                    break
-        self.assertEqual(owners(seen), [None, "one", "two", None])
-        self.assertEqual([one.path for one in fake.requests],
-                         ["/locks/a" + query for query in asked * 2])
-
     def test_a_resource_is_named_by_its_id(self):
         # as tests/unit/api/check_id.c has them
         for resource, name in (("order:42", "order:42"), ("a/b", "~YS9i"),

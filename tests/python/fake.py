@@ -1,9 +1,12 @@
 """A server that answers like redlockd, or fails as the test's script says."""
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import logging
+import os
+import signal
 import socket
 import ssl
 import time
@@ -11,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 import services
+from jobs import Job
 from waiting import wait_until
 
 
@@ -269,6 +273,14 @@ class Fake:
         return [one for one in self.requests if one.method == method]
 
 
+async def eventually(predicate: Callable[[], object], what: str) -> None:
+    """As wait_until(), in an event loop."""
+    until = time.monotonic() + 20
+    while not predicate():
+        assert time.monotonic() < until, f"in vain: {what}"
+        await asyncio.sleep(0.005)
+
+
 class WithFake:
     """For test cases: servers of this kind, which end with the test."""
 
@@ -279,3 +291,16 @@ class WithFake:
         fake = Fake(**fields)
         self.addCleanup(fake.close)
         return fake
+
+    def interrupt_when(self, *predicates):
+        """Each once its moment has come."""
+        def interrupt():
+            for predicate in predicates:
+                wait_until(predicate, "its moment")
+                time.sleep(0.05)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        # a job in the background ignores it
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        Job(interrupt).start()

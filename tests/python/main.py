@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs the tests of the modules named on the command line, or of all check_*.py
-here; ends with "N passed, N failed"."""
+here and in tests/protocol; ends with "N passed, N failed"."""
 import logging
 import pathlib
 import sys
@@ -41,12 +41,14 @@ class Result(unittest.TestResult):
             self.addFailure(subtest, error)
 
 
-here = pathlib.Path(__file__).parent
+FOLDERS = [pathlib.Path(__file__).parents[1] / name
+           for name in ("python", "protocol")]
 # it tells of blocks that hold up the loop: some do so on purpose
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 # two tests fork while other threads run, on purpose
 warnings.filterwarnings("ignore", ".* is multi-threaded, use of fork")
-names = sys.argv[1:] or sorted(path.stem for path in here.glob("check_*.py"))
+names = sys.argv[1:] or sorted(path.stem for folder in FOLDERS
+                               for path in folder.glob("check_*.py"))
 result = Result()
 unittest.defaultTestLoader.loadTestsFromNames(names).run(result)
 failed = len(result.failures) + len(result.errors)

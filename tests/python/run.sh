@@ -20,5 +20,7 @@ rm -rf "$dir/user" "$dir"/*.whl
 "${PYTHON:-python3}" -m venv "$dir/user"
 "$dir/user/bin/pip" install -q --disable-pip-version-check \
     -c "$from/requirements.txt" "$dir"/*.whl
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/lib:tests/interop
+export PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=tests/protocol:tests/lib:tests/interop:tests/examples
+export HOLDER="$dir/user/bin/python3 $from/holder.py"
 exec "$dir/user/bin/python3" -W default "$from/main.py" "$@"

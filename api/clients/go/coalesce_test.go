@@ -112,41 +112,6 @@ func names(f *flight) string {
 	return strings.Join(all, " ")
 }
 
-func TestOneGoesAsItselfAndSeveralAsABatch(t *testing.T) {
-	a := newAirport(t, one)
-	first, second := a.busy()
-	equal(t, words(first.isBatch, names(first), names(second)), "false one two")
-	equal(t, len(a.add(trying("a"))), 0)
-	next := a.lands(first, problem(409, "lock_held"))
-	equal(t, len(next), 1)
-	equal(t, words(next[0].isBatch, names(next[0])), "true a") // tried once
-	for _, name := range []string{"b", "c", "d"} {
-		equal(t, len(a.add(trying(name))), 0)
-	}
-	a.passes(time.Millisecond)
-	next = a.lands(second, problem(409, "lock_held"))
-	equal(t, words(len(next), next[0].isBatch, names(next[0])), "1 true b c d")
-	equal(t, next[0].sent, a.at)
-	equal(t, a.line.underWay[short], 2)
-	equal(t, len(a.lands(next[0], each(409, 409, 409))), 0)
-	equal(t, a.line.underWay[short], 1)
-}
-
-func TestABadItemDoesNotFailTheOthers(t *testing.T) {
-	a := newAirport(t, one)
-	first, _ := a.busy()
-	all := []*operation{trying("a"), trying("b"), trying("c"), trying("d")}
-	a.add(all...)
-	batch := a.lands(first, nobody())[0]
-	a.lands(batch, each(201, 400, 503, 409))
-	for n, status := range []int{201, 400, 503, 409} {
-		equal(t, a.status(all[n]), status)
-		equal(t, a.got[all[n]].url, one)
-		equal(t, a.got[all[n]].sent, batch.sent)
-	}
-	equal(t, a.got[all[1]].code(), "of 400")
-}
-
 func TestABatchWithoutAnAnswerIsThatOfEach(t *testing.T) {
 	for _, came := range []*answer{nobody(), problem(401, "x"), problem(403, "x"),
 		problem(421, "x"), problem(429, "x"), problem(503, "x"), problem(502, "x"),
@@ -207,19 +172,6 @@ func TestAnotherIdentityIsTriedOnce(t *testing.T) {
 func (a *airport) cancelled(o *operation, isTakenOut bool) {
 	a.t.Helper()
 	equal(a.t, a.line.cancel(o), isTakenOut)
-}
-
-func TestWhatIsCancelledInTheQueueIsNotSent(t *testing.T) {
-	a := newAirport(t, one)
-	first, _ := a.busy()
-	b, c, d := trying("b"), trying("c"), trying("d")
-	a.add(b, c, d)
-	a.cancelled(c, true)
-	batch := a.lands(first, nobody())[0]
-	equal(t, names(batch), "b d")
-	a.cancelled(b, false)
-	a.lands(batch, each(201, 201))
-	equal(t, words(a.status(b), a.status(c), a.status(d)), "201 -1 201")
 }
 
 func TestTwoOfOneLockDoNotGoTogether(t *testing.T) {
@@ -389,38 +341,6 @@ func TestTheTextOfABatch(t *testing.T) {
 		{"operation":"extend","id":"b","token":"1.x","ttl_ms":1000},
 		{"operation":"release","id":"c","token":"2.x"}]}`), &want)
 	equal(t, got, want)
-}
-
-func TestATryThatFindsTheLockHeldWaitsWithAKeyOfItsOwn(t *testing.T) {
-	for _, code := range []string{"lock_held", "too_many_readers"} {
-		g := newGame(t, one)
-		talk := newAcquiring(g.parties, order, "key", g.at)
-		g.asked(talk, nil)
-		held := problem(409, code)
-		held.isTry = true
-		r := g.asked(talk, held)
-		equal(t, r.isPatient, true)
-		equal(t, len(r.key), 32)
-		equal(t, r.wait, 10*time.Second)
-		equal(t, g.asked(talk, nobody()).key, r.key)
-	}
-	// a grant of the first key may be on its way
-	g := newGame(t, one)
-	talk := newAcquiring(g.parties, order, "key", g.at)
-	g.asked(talk, nil)
-	g.asked(talk, nobody())
-	held := problem(409, "lock_held")
-	held.isTry = true
-	equal(t, g.asked(talk, held).key, "key")
-	// who does not wait any more
-	options := order
-	options.Wait = NoWait
-	talk = newAcquiring(g.parties, options, "key", g.at)
-	g.asked(talk, nil)
-	held = problem(409, "lock_held")
-	if err := g.ended(talk, held); err == nil {
-		t.Fatal("no error")
-	}
 }
 
 func TestAnAcquireBesideOthersIsTriedOnce(t *testing.T) {

@@ -33,10 +33,10 @@ var stepWords = map[string]string{
 }
 
 type transcript struct {
-	Name, Why, Talk string
-	Servers         int
-	Options         m
-	Steps           []m
+	Name, Why, Talk, Begins string
+	Servers                 int
+	Options                 m
+	Steps                   []m
 }
 
 // running is a talk, and what it asks for now.
@@ -97,8 +97,9 @@ func TestTranscripts(t *testing.T) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		var content struct {
-			Grant       m
-			Transcripts []transcript
+			Grant, Request m
+			Full           []m
+			Transcripts    []transcript
 		}
 		decoder := json.NewDecoder(strings.NewReader(string(text)))
 		decoder.DisallowUnknownFields()
@@ -110,6 +111,12 @@ func TestTranscripts(t *testing.T) {
 			if foreign[one.Talk] {
 				continue
 			}
+			if one.Begins == "full" {
+				one.Steps = append(append([]m{}, content.Full...), one.Steps...)
+			}
+			for _, step := range one.Steps {
+				complete(step, content.Request)
+			}
 			t.Run(filepath.Base(file)+": "+one.Name, func(t *testing.T) {
 				if one.Talk == "together" {
 					playTogether(t, one.Steps)
@@ -118,6 +125,19 @@ func TestTranscripts(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// complete: asks is the request of the file, to this replica.
+func complete(step, request m) {
+	server, is := step["asks"]
+	if !is {
+		return
+	}
+	delete(step, "asks")
+	step["server"] = server
+	for name, value := range request {
+		step[name] = value
 	}
 }
 

@@ -181,16 +181,6 @@ func (r *replicas) probed(one string, isAlive bool, now instant) {
 	}
 }
 
-// of is the replica that a request asks.
-func (r *replicas) of(url string) string {
-	for _, one := range r.urls {
-		if strings.HasPrefix(url, one+"/") {
-			return one
-		}
-	}
-	return ""
-}
-
 // delay is how long to pause after so many failures. What the answer says about
 // it is heeded only once each replica has failed: another one, which is asked
 // next, need not be busy.

@@ -2,7 +2,6 @@ package user
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -117,38 +116,6 @@ func TestWhatIsAskedMeanwhileGoesTogether(t *testing.T) {
 	isTrue(t, len(links) <= 4, fmt.Sprint(len(links), " connections"))
 }
 
-func TestABadItemFailsNoOther(t *testing.T) {
-	t.Parallel()
-	c := newCrowd(t, func(r *request) {
-		switch resourceOf(r) {
-		case "name3":
-			problem(400, "invalid_request", nil)(r)
-		case "name5":
-			heldBy(r)
-		default:
-			usual(r)
-		}
-	})
-	var held, refused, granted int
-	var mutex sync.Mutex
-	c.asks(func(lock *redlockd.Lock, err error) {
-		mutex.Lock()
-		defer mutex.Unlock()
-		switch {
-		case err == nil:
-			granted++
-		case errors.Is(err, redlockd.ErrHeld):
-			held++
-		case errors.Is(err, redlockd.ErrRefused):
-			refused++
-		}
-	}, several(10)...)
-	c.goes()
-	equal(t, []int{granted, held, refused}, []int{8, 1, 1})
-	equal(t, c.count("POST"), 12)
-	isTrue(t, c.count("BATCH") > 0, "a batch")
-}
-
 // The answer to the first batch is lost: each is repeated with its own key.
 func TestABatchWithoutAnAnswerIsRepeatedWithTheSameKeys(t *testing.T) {
 	t.Parallel()
@@ -184,125 +151,15 @@ func TestABatchWithoutAnAnswerIsRepeatedWithTheSameKeys(t *testing.T) {
 
 func TestABatchThatIsRefusedGoesOneByOne(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{400, 404, 413} {
-		c := newCrowd(t, usual)
-		c.on("BATCH", problem(status, "no", nil))
-		c.asks(nothing, several(6)...)
-		c.goes()
-		isTrue(t, c.count("BATCH") > 0, "a batch")
-		equal(t, c.count("POST"), 8)
-		for n := 0; n < 6; n++ {
-			must(t, <-c.errors)
-		}
-	}
-}
-
-func TestTheAnswerToABatchIsThatOfEach(t *testing.T) {
-	t.Parallel()
-	for status, want := range map[int]error{401: redlockd.ErrUnauthorized,
-		403: redlockd.ErrForbidden, 421: redlockd.ErrRefused,
-		429: redlockd.ErrRateLimited, 503: redlockd.ErrUnavailable} {
-		c := newCrowd(t, usual)
-		c.on("BATCH", problem(status, "no", m{"retry_after_ms": 1}))
-		c.on("POST", func(r *request) {
-			if strings.HasPrefix(resourceOf(r), "busy") {
-				<-c.gate
-				usual(r)
-			} else { // if one was left over
-				problem(status, "no", m{"retry_after_ms": 1})(r)
-			}
-		})
-		c.asks(nothing, several(6)...)
-		c.goes()
-		isTrue(t, c.count("BATCH") > 0, "a batch")
-		for n := 0; n < 6; n++ {
-			if err := <-c.errors; !errors.Is(err, want) {
-				t.Fatal(status, err)
-			}
-		}
-	}
-}
-
-// The fake looks for batches with two operations of one lock.
-func TestThoseOfOneLockGoOneAfterTheOther(t *testing.T) {
-	t.Parallel()
 	c := newCrowd(t, usual)
-	var same []redlockd.Options
-	for n := 0; n < 5; n++ {
-		same = append(same, at("same"), at(fmt.Sprint("other", n)))
-	}
-	c.asks(nothing, same...)
+	c.on("BATCH", problem(404, "no", nil))
+	c.asks(nothing, several(6)...)
 	c.goes()
-	equal(t, c.count("POST"), 12)
-	for n := 0; n < 10; n++ {
-		must(t, <-c.errors)
-	}
 	isTrue(t, c.count("BATCH") > 0, "a batch")
-}
-
-// It also looks for those of more than 48 KiB.
-func TestBatchesAreNotTooLarge(t *testing.T) {
-	t.Parallel()
-	c := newCrowd(t, usual)
-	var long []redlockd.Options
-	for n := 0; n < 60; n++ {
-		long = append(long, at(fmt.Sprint(n, strings.Repeat("x", 2000))))
-	}
-	c.asks(nothing, long...)
-	c.goes()
-	equal(t, c.count("POST"), 62)
-	largest := 0
-	for _, one := range c.of("BATCH") {
-		if one.size > largest {
-			largest = one.size
-		}
-	}
-	isTrue(t, largest > 20<<10, fmt.Sprint(largest))
-}
-
-func TestAnAcquireThatWaitsFirstTriesWithTheOthers(t *testing.T) {
-	t.Parallel()
-	c := newCrowd(t, func(r *request) {
-		if r.body["wait_ms"] == nil && resourceOf(r) == "name1" {
-			heldBy(r)
-		} else {
-			usual(r)
-		}
-	})
-	all := several(4)
-	for n := range all {
-		all[n].Wait = 20 * time.Second
-	}
-	c.asks(nothing, all...)
-	c.goes()
-	for n := 0; n < 4; n++ {
+	equal(t, c.count("POST"), 8)
+	for n := 0; n < 6; n++ {
 		must(t, <-c.errors)
 	}
-	var of []*request
-	for _, post := range c.of("POST") {
-		if resourceOf(post) == "name1" {
-			of = append(of, post)
-		}
-	}
-	equal(t, len(of), 2)
-	isTrue(t, of[0].batch != nil && of[1].batch == nil, "then it is alone")
-	wait, _ := of[1].body["wait_ms"].(float64)
-	isTrue(t, wait > 5000 && wait <= 10000, "it waits")
-	isTrue(t, of[0].header.Get("Idempotency-Key") !=
-		of[1].header.Get("Idempotency-Key"), "it has a key of its own")
-}
-
-func TestWhoIsAloneWaitsAtOnce(t *testing.T) {
-	t.Parallel()
-	f := newFake(t, nil)
-	client := newClient(t, redlockd.Config{}, f)
-	for n := 0; n < 3; n++ {
-		must(t, acquire(t, client, wanted()).Release(background))
-	}
-	for _, post := range f.of("POST") {
-		equal(t, post.body["wait_ms"], 10000)
-	}
-	equal(t, f.count("BATCH"), 0)
 }
 
 func TestARequestThatHangsFreesItsSlot(t *testing.T) {

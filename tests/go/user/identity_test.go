@@ -72,36 +72,6 @@ func TestTheTokenComesFromTheEnvironment(t *testing.T) {
 	must(t, cycle(newClient(t, redlockd.Config{Token: token}, f)))
 }
 
-func TestAnUnknownTokenIsToldAtOnce(t *testing.T) {
-	t.Parallel()
-	f := knowing(t, token, nil)
-	for _, config := range []redlockd.Config{{}, {Token: nextToken}} {
-		client := newClient(t, config, f)
-		_, list := client.Locks(background, "")
-		_, force := client.ForceRelease(background, "a", 7)
-		_, get := client.Get(background, "a")
-		watch := client.Watch(background, "a", func(*redlockd.Holder) error { return nil })
-		for _, err := range []error{cycle(client), list, force, get, watch} {
-			isTrue(t, errors.Is(err, redlockd.ErrUnauthorized), fmt.Sprint(err))
-			isTrue(t, errors.Is(err, redlockd.ErrRefused), fmt.Sprint(err))
-		}
-	}
-	for _, act := range []action{problem(403, "forbidden", nil), page(403, "<h1>no")} {
-		f := newFake(t, nil).on("POST", act)
-		err := cycle(newClient(t, redlockd.Config{}, f))
-		isTrue(t, errors.Is(err, redlockd.ErrForbidden), fmt.Sprint(err))
-		equal(t, len(f.of("")), 1)
-	}
-}
-
-func TestAnotherReplicaMayKnowIt(t *testing.T) {
-	t.Parallel()
-	old, dead, fresh := knowing(t, nextToken, nil), newFake(t, nil), knowing(t, token, nil)
-	dead.on("POST", cut)
-	must(t, cycle(newClient(t, redlockd.Config{Token: token}, old, dead, fresh)))
-	equal(t, fresh.count("POST"), 1)
-}
-
 func TestTheTokenIsReplaced(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -132,15 +102,6 @@ func TestTheLockOutlivesAReplacementThatTakesAWhile(t *testing.T) {
 	write(t, folder, "token", nextToken)
 	waitUntil(t, func() bool { return lock.Remaining() > left }, "extended")
 	must(t, lock.Release(background))
-}
-
-func TestAnIdentityThatWasRemovedLosesTheLock(t *testing.T) {
-	t.Parallel()
-	f := knowing(t, token, m{"renew_after_ms": 20, "validity_ms": 1000, "ttl_ms": 1000})
-	lock := acquire(t, newClient(t, redlockd.Config{Token: token}, f), wanted())
-	f.on("PUT", knows(nextToken))
-	ends(t, lock.Context())
-	isTrue(t, errors.Is(lock.Err(), redlockd.ErrLost), "lost")
 }
 
 func TestBadTokensAreTold(t *testing.T) {
@@ -198,34 +159,6 @@ func TestNoSecretIsShown(t *testing.T) {
 		f.of("POST")[0].header.Get("Idempotency-Key")} {
 		isTrue(t, !strings.Contains(text, hidden), hidden+" in "+text)
 	}
-}
-
-func TestLimits(t *testing.T) {
-	t.Parallel()
-	limited := problem(429, "rate_limited", m{"retry_after_ms": 1000})
-	worded := func(r *request) {
-		r.writer.Header().Set("Retry-After", "1")
-		r.answerText(429, "<h1>no")
-	}
-	for _, act := range []action{limited, worded} {
-		f := newFake(t, nil).on("POST", nil, act)
-		began := time.Now()
-		must(t, cycle(newClient(t, redlockd.Config{}, f)))
-		isTrue(t, time.Since(began) >= time.Second, "when told")
-	}
-	f := newFake(t, nil).on("POST", limited).on("GET", limited)
-	client := newClient(t, redlockd.Config{}, f)
-	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
-	_, list := client.Locks(background, "")
-	for _, err := range []error{err, list} {
-		var told *redlockd.UnavailableError
-		isTrue(t, errors.As(err, &told) && errors.Is(err, redlockd.ErrRateLimited) &&
-			errors.Is(err, redlockd.ErrUnavailable), fmt.Sprint(err))
-		equal(t, told.RetryAfter, time.Second)
-	}
-	other := newFake(t, nil)
-	f.on("POST", problem(429, "rate_limited", m{"retry_after_ms": 60000}))
-	must(t, cycle(newClient(t, redlockd.Config{}, f, other)))
 }
 
 // ---- TLS -----------------------------------------------------------------------
@@ -292,8 +225,6 @@ func TestCertificatesOfServers(t *testing.T) {
 	folder := t.TempDir()
 	ours, foreign := newAuthority(t, folder, "ca"), newAuthority(t, folder, "other")
 	ours.make(t, "server", "127.0.0.1", time.Hour)
-	ours.make(t, "expired", "127.0.0.1", -time.Hour)
-	ours.make(t, "elsewhere", "127.0.0.2", time.Hour)
 	foreign.make(t, "foreign", "127.0.0.1", time.Hour)
 	trusting := redlockd.Config{CAFile: ours.file("ca.pem")}
 	good := ours.serving(t, "server", &tls.Config{})
@@ -302,22 +233,10 @@ func TestCertificatesOfServers(t *testing.T) {
 	t.Setenv("REDLOCKD_CACERT", ours.file("ca.pem"))
 	must(t, cycle(newClient(t, redlockd.Config{}, good)))
 	os.Unsetenv("REDLOCKD_CACERT")
-	for _, name := range []string{"expired", "elsewhere", "foreign", "server"} {
-		config := trusting
-		if name == "server" {
-			config = redlockd.Config{}
-		}
-		f := ours.serving(t, name, &tls.Config{})
-		client := newClient(t, config, f)
-		_, list := client.Locks(background, "")
-		watch := client.Watch(background, "a", func(*redlockd.Holder) error { return nil })
-		for _, err := range []error{cycle(client), list, watch} {
-			isTrue(t, errors.Is(err, redlockd.ErrUntrusted), fmt.Sprint(name, err))
-			isTrue(t, strings.Contains(err.Error(), "certificate"), err.Error())
-		}
-		equal(t, len(f.of("")), 0)
-	}
-	must(t, cycle(newClient(t, trusting, ours.serving(t, "expired", &tls.Config{}), good)))
+	f := ours.serving(t, "foreign", &tls.Config{})
+	err := cycle(newClient(t, trusting, f))
+	isTrue(t, errors.Is(err, redlockd.ErrUntrusted), fmt.Sprint(err))
+	equal(t, len(f.of("")), 0)
 }
 
 func TestCertificatesOfClients(t *testing.T) {
@@ -332,13 +251,6 @@ func TestCertificatesOfClients(t *testing.T) {
 	mine := trusting
 	mine.CertFile, mine.KeyFile = ours.file("client.pem"), ours.file("client.key")
 	must(t, cycle(newClient(t, mine, f)))
-	strange := trusting
-	strange.CertFile, strange.KeyFile = ours.file("stranger.pem"), ours.file("stranger.key")
-	for _, config := range []redlockd.Config{trusting, strange} {
-		_, err := newClient(t, config, f).Acquire(background,
-			redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
-		isTrue(t, errors.Is(err, redlockd.ErrUnavailable), fmt.Sprint(err))
-	}
 	t.Setenv("REDLOCKD_CACERT", mine.CAFile)
 	t.Setenv("REDLOCKD_CERT", mine.CertFile)
 	t.Setenv("REDLOCKD_KEY", mine.KeyFile)

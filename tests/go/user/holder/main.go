@@ -3,7 +3,7 @@
 //	holder RESOURCE TTL_MS   until standard input ends; then it releases
 //	holder RESOURCE TTL_MS cancel MS   ends the acquire after so many ms
 //
-// Each line has a moment on CLOCK_BOOTTIME, in ns. "step": a step that Check
+// Each line has a moment on CLOCK_MONOTONIC, in ns. "step": a step that Check
 // allowed; "ctx": one by work that looks only at its context.
 package main
 
@@ -22,13 +22,13 @@ import (
 	"redlockd.example/redlockd"
 )
 
-const boottime = 7
+const monotonic = 1
 
 var output sync.Mutex
 
 func now() int64 {
 	var spec syscall.Timespec
-	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, boottime,
+	syscall.Syscall(syscall.SYS_CLOCK_GETTIME, monotonic,
 		uintptr(unsafe.Pointer(&spec)), 0)
 	return spec.Nano()
 }

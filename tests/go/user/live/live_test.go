@@ -68,25 +68,6 @@ func isHeld(t *testing.T, c *redlockd.Client, o redlockd.Options) *redlockd.Held
 	return held
 }
 
-func TestKeptBeyondItsTTL(t *testing.T) {
-	t.Parallel()
-	client, other := clients(t)
-	o := of("kept")
-	o.TTL, o.Owner = time.Second, "web-3"
-	lock := acquire(t, client, o)
-	waiting := of("kept")
-	waiting.Wait = 2500 * time.Millisecond
-	if held := isHeld(t, other, waiting); held.Owner != "web-3" {
-		t.Fatal(held)
-	}
-	must(t, lock.Check())
-	must(t, lock.Release(background))
-	later := acquire(t, other, of("kept"))
-	if later.FencingToken() <= lock.FencingToken() {
-		t.Fatal("the number does not rise")
-	}
-}
-
 func TestSeveralAtOnceAndAnyCharacters(t *testing.T) {
 	t.Parallel()
 	client, other := clients(t)
@@ -137,48 +118,6 @@ func TestTheyTakeTurns(t *testing.T) {
 	group.Wait()
 	if done != workers*turns {
 		t.Fatal(done)
-	}
-}
-
-func TestTheyShareAPool(t *testing.T) {
-	t.Parallel()
-	client, _ := clients(t)
-	var group sync.WaitGroup
-	var mutex sync.Mutex
-	slots, most := map[int]bool{}, 0
-	for n := 0; n < workers; n++ {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			for turn := 0; turn < turns; turn++ {
-				o := of("pool")
-				o.Limit, o.Wait = permits, 0
-				err := client.Do(background, o, func(_ context.Context, l *redlockd.Lock) error {
-					slot := l.Slots()[0]
-					mutex.Lock()
-					if slots[slot] {
-						t.Error("a slot that another has")
-					}
-					slots[slot] = true
-					if len(slots) > most {
-						most = len(slots)
-					}
-					mutex.Unlock()
-					time.Sleep(2 * time.Millisecond)
-					mutex.Lock()
-					delete(slots, slot)
-					mutex.Unlock()
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		}()
-	}
-	group.Wait()
-	if most != permits {
-		t.Fatal(most)
 	}
 }
 

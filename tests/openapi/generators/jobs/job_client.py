@@ -1,5 +1,5 @@
 """The job of README.md with the client that openapi-python-client makes:
-job_client.py URL DEFAULT_TTL_MS NAME"""
+job_client.py URL DEFAULT_TTL_MS NAME [LONGEST_TTL_MS]"""
 import sys
 
 from client import Client
@@ -9,7 +9,7 @@ from client.models import (AcquireRequest, BatchAnswer, BatchOperation,
                            BatchRequest, Grant, Lock, LockMode, OperationKind,
                            Problem, Release)
 
-url, ttl, name = sys.argv[1:]
+url, ttl, name, longest = (*sys.argv[1:], "20000")[:4]
 client = Client(base_url=url)
 MADE_UP = "1795221641865000." + "8f1c27a5" * 5
 
@@ -51,8 +51,11 @@ seen = expect(get_lock.sync_detailed(first.id, client=client), 200, Lock)
 assert seen.fencing_token == first.fencing_token, seen
 longer = expect(extend(first), 200, Grant)
 assert longer.token == first.token and longer.ttl_ms == int(ttl), longer
-wrong = refused(acquire(resource, ttl_ms=20001), 400, "invalid_request")
+wrong = refused(acquire(resource, ttl_ms=int(longest) + 1), 400,
+                "invalid_request")
 assert wrong.errors[0].pointer == "/ttl_ms", wrong
+later = Problem.from_dict({**wrong.to_dict(), "code": "of_a_later_version"})
+assert later.code == "of_a_later_version", later
 
 permits = expect(acquire(f"pool {name}", limit=3, permits=2, ttl_ms=20000), 201,
                  Grant)

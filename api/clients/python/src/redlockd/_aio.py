@@ -97,7 +97,7 @@ class AsyncClient(Caller):
 
     def _courier(self) -> Courier:
         carrier = self._carrier
-        if carrier is None or not carrier.is_of_this_loop:
+        if carrier is None or carrier.loop is not asyncio.get_running_loop():
             carrier = self._carrier = Courier(self)
         return carrier
 
@@ -286,7 +286,7 @@ class AsyncLock(Holder[AsyncClient, _Keeper]):
         back. If this is cancelled, the next renewal does it."""
         await self._ask(self._keeping(), self._downgrading())
 
-    async def _ask(self, keeper: _Keeper, talk: Talk[None]) -> None:
+    async def _ask(self, keeper: _Keeper, talk: Talk[object]) -> None:
         try:
             await self._client._run(talk)
         except LockLost as loss:

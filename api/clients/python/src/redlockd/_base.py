@@ -13,10 +13,6 @@ from ._errors import LockLost
 from ._identity import File, Identity
 from ._replicas import OVERDUE_S, PROBE_S, Replicas, shown
 from ._talk import (
-    NO_ANSWER,
-    STALE,
-    UNSENT,
-    UNTRUSTED,
     Answer,
     Attempt,
     Grant,
@@ -28,9 +24,8 @@ from ._talk import (
     downgrade,
     extend,
     release,
-    renew,
 )
-from ._wire import Ask, Failure, Reply
+from ._wire import UNTRUSTED, Ask, Failure, Reply
 
 if TYPE_CHECKING:
     import ssl
@@ -124,14 +119,11 @@ class Caller:
         return answer
 
     def _failure(self, url: str, sent: float, failure: Failure) -> Answer:
-        why = f"no answer: {failure}"
-        code = NO_ANSWER if failure.is_sent else UNSENT
-        if failure.is_stale:
-            code = STALE
-        elif failure.is_untrusted:
-            code, why = UNTRUSTED, str(failure)
+        why = str(failure)
+        if failure.code != UNTRUSTED:
+            why = f"no answer: {why}"
         log.debug("%s: %s", shown(url), why)
-        return Answer(0, {"code": code, "detail": why}, url, sent)
+        return Answer(0, {"code": failure.code, "detail": why}, url, sent)
 
 
 def probe(replicas: Replicas, url: str) -> Talk[None]:
@@ -231,16 +223,16 @@ class Holder(Generic[C, K]):
     def _renewing(self, hold: Hold) -> Callable[[], Talk[bool]]:
         """It must not refer to this object: nobody else may."""
         client = self._client
-        return partial(renew, client._replicas, hold, client._timeout_s)
+        return partial(extend, client._replicas, hold, client._timeout_s)
 
     def _extending(
         self, additional_time: float, replace_ttl: bool
-    ) -> Talk[None]:
+    ) -> Talk[bool]:
         client = self._client
         self.check()
         left_s = 0.0 if replace_ttl else self._held.validity_s
         ttl_ms = round((left_s + additional_time) * 1000)
-        return extend(client._replicas, self._held, ttl_ms, client._timeout_s)
+        return extend(client._replicas, self._held, client._timeout_s, ttl_ms)
 
     def _downgrading(self) -> Talk[None]:
         client = self._client

@@ -34,7 +34,8 @@ from typing import Any
 
 from ._clock import now
 from ._replicas import OVERDUE_S
-from ._talk import NO_ANSWER, STALE, Answer, Send
+from ._talk import Answer, Send
+from ._wire import NO_ANSWER, STALE
 
 SLOTS = 2
 MOST = 100  # operations of a batch

@@ -149,10 +149,6 @@ class Pool:
         self._idle: Idle[Line] = Idle()
         self._loop = asyncio.get_running_loop()
 
-    @property
-    def is_of_this_loop(self) -> bool:
-        return self._loop is asyncio.get_running_loop()
-
     def close(self) -> None:
         """Those that are in use are closed after that."""
         if self._loop.is_closed():  # and with it, their transports

@@ -216,7 +216,7 @@ class Lock(Holder[Client, Keeper]):
             raise RuntimeError(f"{self._wish.name}: not held")
         return keeper
 
-    def _ask(self, keeper: Keeper, talk: Talk[None]) -> None:
+    def _ask(self, keeper: Keeper, talk: Talk[object]) -> None:
         try:
             self._client._run(talk)
         except LockLost as loss:

@@ -1,6 +1,6 @@
 """What is asked of redlockd, and when: without I/O, for threads and asyncio.
 
-Each of acquire(), renew(), downgrade() and release() is a generator. It yields
+Each of acquire(), extend(), downgrade() and release() is a generator. It yields
 what to do next, a Send or a Sleep. The caller sends the Answer to a Send back
 into it, and None after a Sleep. It returns when it is done, or raises an error.
 """
@@ -28,7 +28,7 @@ from ._errors import (
     Untrusted,
 )
 from ._replicas import Replicas, shown
-from ._wire import is_word, quoted
+from ._wire import NO_ANSWER, STALE, UNSENT, UNTRUSTED, is_word, quoted
 
 # proxies may cut requests after 60 s, some after 15 s
 LONGEST_WAIT_S = 10.0
@@ -42,12 +42,6 @@ TOGETHER = 0.9
 ENDED = ("lock_not_found", "not_owner")
 HELD = ("lock_held", "too_many_readers")
 MAX_HOLD = "max_hold_reached"
-# Codes of an Answer that no server gave; its status is 0. The request may have
-# been carried out, except after the first two.
-UNTRUSTED = "untrusted"
-UNSENT = "unsent"
-NO_ANSWER = "no_answer"
-STALE = "stale"  # a kept connection had ended: try again at once
 HEADER_SHOWN = 80  # characters
 _UNPRINTABLE = re.compile(r"[^ -~]")
 
@@ -358,11 +352,6 @@ class Hold:
     def validity_s(self) -> float:
         return max(0.0, self.grant.until - now())
 
-    @property
-    def renew_in_s(self) -> float:
-        """Until the next renewal. An answer that was slow leaves less time."""
-        return max(0.0, self.grant.renew_at - now())
-
     def find_loss(self) -> LockLost | None:
         """Before the release."""
         if self.loss is None and self.remaining_s <= 0:
@@ -661,12 +650,6 @@ def held(wish: Wish, answer: Answer) -> LockHeld:
     return LockHeld(f"{wish.name}: the lock is held by {owner}", held_by)
 
 
-def renew(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[bool]:
-    """Extends the lock because it is time for it. False: it cannot be extended
-    any more. Raises LockLost if it is no longer ours."""
-    return (yield from _extend(replicas, hold, timeout_s))
-
-
 def downgrade(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
     """Makes an exclusive lock a shared one. Meanwhile it may be renewed, and
     each of both may get the answer with the new token first. If this is
@@ -675,7 +658,7 @@ def downgrade(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
         return
     hold.wants_shared = True
     try:
-        yield from extend(replicas, hold, hold.grant.ttl_ms, timeout_s)
+        yield from extend(replicas, hold, timeout_s, hold.grant.ttl_ms)
     except RequestRefused as refused:
         if refused.code != MAX_HOLD:
             hold.wants_shared = False  # no server has begun it
@@ -683,20 +666,14 @@ def downgrade(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
 
 
 def extend(
-    replicas: Replicas, hold: Hold, ttl_ms: int, timeout_s: float
-) -> Talk[None]:
-    """Because somebody asks for it; renewals then have this TTL, too."""
-    yield from _extend(replicas, hold, timeout_s, ttl_ms)
-
-
-def _extend(
     replicas: Replicas,
     hold: Hold,
     timeout_s: float,
     ttl_ms: int | None = None,
 ) -> Talk[bool]:
-    """False: the lock cannot be extended, and ends with its validity. ttl_ms:
-    not a renewal, but asked for; servers may refuse that, which raises."""
+    """False: the lock cannot be extended, and ends with its validity. Raises
+    LockLost if it is no longer ours. ttl_ms: not a renewal, but asked for;
+    servers may refuse that, which raises. Renewals then have this TTL, too."""
     failures = refusals = 0
     while True:
         left_s = hold.remaining_s

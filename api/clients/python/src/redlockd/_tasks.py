@@ -92,10 +92,6 @@ class Courier:
         # with calls that have left; until they have ended
         self._left: dict[Trip, asyncio.Future[None]] = {}
 
-    @property
-    def is_of_this_loop(self) -> bool:
-        return self._pool.is_of_this_loop
-
     def close(self) -> None:
         """What was asked before goes on."""
         self._pool.close()

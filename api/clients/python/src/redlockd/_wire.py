@@ -40,26 +40,34 @@ def is_word(text: str) -> bool:
     )
 
 
+# Codes of an answer that no server gave. The request may have been carried out,
+# except after the first two.
+UNTRUSTED = "untrusted"
+UNSENT = "unsent"
+NO_ANSWER = "no_answer"
+STALE = "stale"  # a kept connection had ended: try again at once
+
+
 class Failure(Exception):
     """There is no answer; the text says why."""
 
-    is_sent = True  # whether the server may have got the request
-    is_stale = False  # a kept connection had ended, nothing of an answer came
-    is_untrusted = False
+    code = NO_ANSWER
 
 
 class Unsent(Failure):
-    is_sent = False
+    code = UNSENT
 
 
-class Untrusting(Unsent):
+class Untrusting(Failure):
     """The server's certificate is not one that we trust."""
 
-    is_untrusted = True
+    code = UNTRUSTED
 
 
 class Stale(Failure):
-    is_stale = True
+    """Nothing of an answer came."""
+
+    code = STALE
 
 
 # ---- where requests go -------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The package over a real redlockd that asks who is there."""
+"""A package over a real redlockd that asks who is there; see check_faults.py."""
 from __future__ import annotations
 
 import os
@@ -33,19 +33,39 @@ class Case(WithGuarded, unittest.TestCase):
             wait_until(lambda one=holder: one.lines, told, WAIT_S)
             self.assertIn(told, " ".join(holder.lines[0]))
             holder.finish()
-        stranger = self.holder(guard, "b/1", REDLOCKD_AUTH_TOKEN=TOKEN)
-        stranger.wait("not")
-        self.assertIn("certificate", stranger.text("not"))
+        for certificate, trusted in (("server", {}), ("expired", ca),
+                                     ("elsewhere", ca), ("foreign", ca)):
+            guard.serve(certificate)
+            holder = self.holder(guard, "b/1", REDLOCKD_AUTH_TOKEN=TOKEN,
+                                 **trusted)
+            holder.wait("not")
+            self.assertIn("certificate", holder.text("not"))
 
     def test_a_certificate_lets_in(self):
         guard = self.guarded("gate cert:dns:gateway lock,read prefix=*",
                              client_ca="ca.pem")
-        holder = self.holder(guard, REDLOCKD_CACERT=self.certificates["ca.pem"],
-                             REDLOCKD_CERT=self.certificates["client.pem"],
-                             REDLOCKD_KEY=self.certificates["client.key"])
+        holder, stranger = (self.holder(
+            guard, REDLOCKD_CACERT=self.certificates["ca.pem"],
+            REDLOCKD_CERT=self.certificates[f"{name}.pem"],
+            REDLOCKD_KEY=self.certificates[f"{name}.key"])
+            for name in ("client", "stranger"))
         holder.wait("held")
         holder.finish()
         self.assertEqual(holder.text("released"), "<nil>")
+        self.assertEqual(stranger.lines, [])
+
+    def test_a_limited_client_waits(self):
+        guard = self.guarded(identity("few", TOKEN, "lock locks=1"))
+        both = [self.holder(guard, resource, REDLOCKD_AUTH_TOKEN=TOKEN,
+                            REDLOCKD_CACERT=self.certificates["ca.pem"])
+                for resource in "ab"]
+        wait_until(lambda: any(one.lines for one in both), "one is held", WAIT_S)
+        first, second = sorted(both, key=lambda one: not one.lines)
+        first.works_on(1500)
+        self.assertEqual(second.lines, [])
+        first.finish()
+        second.wait("held")
+        second.finish()
 
     def test_a_token_and_a_certificate_are_replaced_while_a_lock_is_held(self):
         guard = self.guarded(identity("batch", TOKEN))
