@@ -121,7 +121,7 @@ unit: $(OUT)/unit ## Run the unit tests (CK_RUN_SUITE=round: one suite)
 	JOBS=$${JOBS:-$$(nproc)} tests/lib/suites.sh $(OUT)/unit tests/unit
 
 # suites that also run with HTTP_TLS=1; the others would see nothing new
-over_tls := clients rare wait_clients drain http
+over_tls := clients wait_clients drain http
 
 # suites that wait for long though they are small: they start first
 long_waits := data_centres machines
@@ -189,10 +189,10 @@ asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 
 # What SHORT=1 leaves to the nightly run: suites about who may vote and about
 # time, whose code the units and the simulation go through under ASan as well.
-asan_rest := admission changes contention data_centres durable epochs faults fence fitness flood \
+asan_rest := admission changes contention data_centres durable epochs faults fence flood \
              load machines memory memory_clocks memory_evicted memory_files \
              memory_fresh memory_old memory_rights memory_servers memory_tail names \
-             permits proxies rare repair tls_clients verdicts wait_crowds wait_noise
+             permits proxies repair tls_clients verdicts wait_crowds wait_noise
 
 # Debian packages, and what bench.py is told
 define measure

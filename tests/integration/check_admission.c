@@ -71,18 +71,6 @@ TEST(story_05_and_06_a_node_that_forgot_does_not_vote)
     world_stop(&world);
 }
 
-/* Nothing is held: the others say so, and it votes again at once. */
-TEST(a_node_that_forgot_while_nothing_is_held_votes_again_at_once)
-{
-    world_start_forgetful_nodes(&world, 5);
-    start_servers(1, "--first-start yes"); /* whose quarantine lasts 66 s */
-    node_do(&world.nodes[1], "FLUSHALL");
-    WAIT_UNTIL(AWHILE_MS, node_integer(&world.nodes[1],
-                                       "HEXISTS redlockd:state admit") == 1);
-    WAIT_UNTIL(SOON_MS, rival_count_voting(&world, 0) == 5);
-    world_stop(&world);
-}
-
 /* One of them starts the nodes; what the others say meanwhile is true. */
 TEST(servers_that_start_together_promise_no_quarantine)
 {
@@ -125,45 +113,5 @@ TEST(story_28_five_nodes_that_forgot_are_no_first_start)
     world_restart_nodes(&world, 0, 5);
     for (int i = 0; i < 5; i++)
         WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 1, i, "quarantined"));
-    world_stop(&world);
-}
-
-TEST(first_start_yes_admits_nodes_that_are_not_durable_at_once)
-{
-    world_start_forgetful_nodes(&world, 5);
-    int64_t began_ms = harness_now_ms();
-    start_servers(1, SMALL "--first-start yes");
-    /* as long as nobody's machine is ten times too slow */
-    ck_assert_int_lt(harness_now_ms() - began_ms, QUARANTINE_MS);
-    rival_cycle(&world.servers[0], "first");
-    world_stop(&world);
-}
-
-TEST(story_23_the_same_server_twice_has_no_vote)
-{
-    world_start_nodes(&world, 3);
-    const char *options =
-        textf(SMALL "--nodes 127.0.0.1:%d,localhost:%d,127.0.0.1:%d",
-              world.nodes[0].port, world.nodes[0].port, world.nodes[1].port);
-    world_start_server(&world, 0, options);
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[0], "/livez") == 200);
-    for (int i = 0; i < 2; i++)
-        WAIT_UNTIL(AWHILE_MS, rival_is_in_state(&world, 0, i, "duplicate"));
-    ck_assert_int_eq(http_probe(&world.servers[0], "/readyz"), 503);
-    world_stop(&world);
-}
-
-TEST(restart_guard_off_admits_at_sight_and_says_so)
-{
-    world_start_forgetful_nodes(&world, 3);
-    start_servers(1, SMALL "--restart-guard off");
-    lose_memory(&world.nodes[0]);
-    lose_memory(&world.nodes[1]);
-    int64_t began_ms = harness_now_ms();
-    WAIT_UNTIL(SOON_MS, rival_count_voting(&world, 0) == 3);
-    ck_assert_int_lt(harness_now_ms() - began_ms, QUARANTINE_MS);
-    char *log = harness_read_file(world.servers[0].log);
-    ck_assert_has(log, "restart_guard_off");
-    free(log);
     world_stop(&world);
 }

@@ -13,50 +13,9 @@ enum { N = 3 };
 WORLD(world_start, N, "");
 static const struct server *const server = &world.servers[0];
 
-static void expect_match(const char *text, const char *pattern)
-{
-    regex_t regex;
-
-    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
-    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "%s is not %s", text,
-                  pattern);
-    regfree(&regex);
-}
-
 SUITE(api, .timeout_s = 60, WORLD_ONCE);
 
 /* ---- the life of a lock ------------------------------------------------- */
-
-TEST(acquire_answers_as_documented)
-{
-    const struct answer *a = HTTP(
-        server, .method = "POST", .path = "/locks",
-        .json =
-            "{\"resource\":\"api:1\",\"ttl_ms\":20000,\"owner\":\"web-3\"}");
-
-    answer_expect(a, 201, NULL);
-    ck_assert_str_eq(answer_header(a, "Location"), "/locks/api:1");
-    ck_assert_str_eq(answer_header(a, "Content-Type"), "application/json");
-    ck_assert_str_eq(answer_text(a, "id"), "api:1");
-    ck_assert_str_eq(answer_text(a, "resource"), "api:1");
-    ck_assert_str_eq(answer_text(a, "owner"), "web-3");
-    expect_match(answer_text(a, "token"), "^[0-9]{16}\\.[0-9a-f]{40}\\.web-3$");
-    const char *number =
-        textf("%016lld", (long long)answer_int(a, "fencing_token"));
-    ck_assert_int_eq(strncmp(answer_text(a, "token"), number, 16), 0);
-    ck_assert_int_eq(answer_int(a, "ttl_ms"), 20000);
-    /* 20000 - 200 (drift) - 7, what has passed, and the flight of the votes */
-    json_int_t elapsed_ms = answer_int(a, "elapsed_ms");
-    ck_assert_int_ge(elapsed_ms, 0);
-    ck_assert_int_le(answer_int(a, "validity_ms"), 19793);
-    ck_assert_int_ge(answer_int(a, "validity_ms"), 19792 - 2 * elapsed_ms - 1);
-    ck_assert_int_gt(answer_int(a, "renew_after_ms"), 0);
-    ck_assert_int_lt(answer_int(a, "renew_after_ms"),
-                     answer_int(a, "validity_ms"));
-    ck_assert_int_ge(answer_int(a, "nodes.granted"), 2);
-    ck_assert_int_eq(answer_int(a, "nodes.quorum"), 2);
-    ck_assert_int_eq(answer_int(a, "nodes.total"), N);
-}
 
 TEST(key_on_the_nodes_is_resource_and_token)
 {
@@ -106,58 +65,7 @@ TEST(life_of_a_lock)
     WAIT_UNTIL(5000, world_count_keys(&world, "api:life") == 0);
 }
 
-TEST(shortest_and_longest_ttl_are_accepted)
-{
-    struct lock lock;
-
-    lock_take(server, "api:long", 60000, &lock);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    /* on a busy machine it may be over when the nodes have answered */
-    WAIT_UNTIL(5000,
-               lock_acquire(server, "api:short", 100, &lock)->status == 201);
-    WAIT_UNTIL(5000, strstr(lock_inspect(server, "api:short")->body,
-                            "\"held\":false") != NULL);
-    /* on some nodes a little later */
-    WAIT_UNTIL(5000, world_count_keys(&world, "api:short") == 0);
-}
-
 /* ---- ids ---------------------------------------------------------------- */
-
-static const struct {
-    const char *resource, *path;
-} ids[] = {
-    {"a", "/locks/a"},           {"..", "/locks/~Li4"},
-    {"a/b", "/locks/~YS9i"},     {"\xf0\x9f\x94\x92", "/locks/~8J-Ukg"},
-    {"extend", "/locks/extend"},
-};
-
-TEST_EACH(id_is_canonical_and_works_in_every_call, ids)
-{
-    struct lock lock;
-
-    lock_take(server, ids[_i].resource, 9000, &lock);
-    ck_assert_str_eq(lock.path, ids[_i].path);
-    const struct answer *a = answer_expect(
-        HTTP(server, .method = "GET", .path = ids[_i].path), 200, NULL);
-    ck_assert_str_eq(answer_text(a, "resource"), ids[_i].resource);
-    ck_assert_str_eq(answer_text(a, "id"), ids[_i].path + 7);
-    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
-
-/* 255 characters of four bytes: the longest resource there can be. */
-TEST(longest_resource_works)
-{
-    struct lock lock;
-    char resource[1024] = "";
-
-    for (int i = 0; i < 255; i++)
-        memcpy(resource + 4 * i, "\xf0\x9f\x94\x92", 5);
-    lock_take(server, resource, 9000, &lock);
-    answer_expect(HTTP(server, .method = "GET", .path = lock.path), 200, NULL);
-    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
 
 /* A hold of one TTL at most: the first extend would pass it. */
 TEST(extend_beyond_max_hold_is_refused)

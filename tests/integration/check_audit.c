@@ -85,8 +85,6 @@ static void expect_no_tokens(const char *name)
 /* ---- events ------------------------------------------------------------- */
 
 #define KEY "0f8fad5b-d9cb-469f-a165-70867728950e"
-#define TRACE_ID "4bf92f3577b34da6a3ce929d0e0e4736"
-
 static void expect_force(const struct lock *lock, json_int_t number,
                          const char *event)
 {
@@ -109,35 +107,6 @@ static void play_one_lock(void)
     expect_force(&lock, lock.number, "force_release");
 }
 
-static void play_several(void)
-{
-    struct lock grant;
-    const char *json = "{\"resources\":[\"b\",\"a\"],\"owner\":\"web-3\"}";
-    expect_line(grant_ask(server, json, KEY, &grant), "grant");
-    keep_token(grant.token);
-    expect_line(grant_ask(server, json, KEY, &grant), "repeat");
-    keep_token(grant.token);
-    expect_line(lock_release(server, &grant), "release");
-}
-
-static void play_wait(void)
-{
-    struct lock lock;
-    expect_line(lock_acquire(server, "queue", 9000, &lock), "grant");
-    keep_token(lock.token);
-    int fd = waiter_send(server, "queue", 9000, 9000);
-    waiter_expect_count(server, 1);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    struct verdict verdict = waiter_expect_grant(fd, "queue", SOON_MS);
-    keep_token(verdict.lock.token);
-    json_t *line = last_line();
-    ck_assert_str_eq(tally_member(line, "event"), "grant");
-    ck_assert_int_eq(json_integer_value(json_object_get(line, "waited_ms")),
-                     verdict.waited_ms);
-    json_decref(line);
-    answer_expect(lock_release(server, &verdict.lock), 200, NULL);
-}
-
 SUITE(audit, .timeout_s = 120);
 
 TEST(each_event_has_its_line_before_the_answer)
@@ -145,8 +114,6 @@ TEST(each_event_has_its_line_before_the_answer)
     auditlog_name(dir, path);
     auditlog_start(&world, N, path, "");
     play_one_lock();
-    play_several();
-    play_wait();
     int before = tally_file(path).lines;
     answer_expect_free(lock_inspect(server, "one"));
     answer_expect(
@@ -159,71 +126,6 @@ TEST(each_event_has_its_line_before_the_answer)
     char *text = harness_read_file(path);
     ck_assert_lacks(text, KEY);
     free(text);
-}
-
-/* Each line of the log is JSON, too. */
-TEST(a_trace_leads_from_the_log_to_the_audit_log)
-{
-    auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "--log-format json");
-    answer_expect(
-        HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"t\"}",
-             .headers = {"traceparent: 00-" TRACE_ID "-00f067aa0ba902b7-01"}),
-        201, NULL);
-    json_t *line = last_line();
-    ck_assert_str_eq(tally_member(line, "trace_id"), TRACE_ID);
-    ck_assert_str_eq(tally_member(line, "parent_id"), "00f067aa0ba902b7");
-    json_decref(line);
-    answer_expect(
-        HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"u\"}",
-             .headers = {"traceparent: 00-" TRACE_ID "-00f067aa0ba902b7-01",
-                         "Traceparent: 00-" TRACE_ID "-00f067aa0ba902b7-01"}),
-        201, NULL);
-    line = last_line();
-    ck_assert_ptr_null(json_object_get(line, "trace_id"));
-    json_decref(line);
-    world_stop(&world);
-    struct tally tally = tally_file(server->log);
-    ck_assert_int_gt(tally.lines, 5);
-    char *log = harness_read_file(server->log);
-    ck_assert_has(log, ",\"trace_id\":\"" TRACE_ID "\",");
-    free(log);
-}
-
-static const struct {
-    const char *options, *field, *client; /* NULL: the address of the peer */
-} forwarded[] = {
-    {"", "X-Forwarded-For: 203.0.113.9", NULL},
-    {"--trusted-proxies 127.0.0.0/8",
-     "X-Forwarded-For: 198.51.100.1, 203.0.113.9, 127.0.0.5", "203.0.113.9"},
-};
-
-TEST_EACH(the_client_behind_a_trusted_proxy_is_told, forwarded)
-{
-    char options[128];
-    auditlog_name(dir, path);
-    PRINT_TO(options, "--log-level debug %s", forwarded[_i].options);
-    auditlog_start(&world, N, path, options);
-    answer_expect(HTTP(server, .method = "POST", .path = "/locks",
-                       .json = "{\"resource\":\"t\"}",
-                       .headers = {forwarded[_i].field}),
-                  201, NULL);
-    json_t *line = last_line();
-    const char *client = forwarded[_i].client;
-    const char *told = tally_member(line, "client");
-    if (client != NULL)
-        ck_assert_str_eq(told, client);
-    else
-        ck_assert_msg(strncmp(told, "127.0.0.1:", 10) == 0, "%s", told);
-    world_stop(&world);
-    char *log = harness_read_file(server->log);
-    char field[128];
-    PRINT_TO(field, " client=%s dropped=", told);
-    ck_assert_has(log, field);
-    free(log);
-    json_decref(line);
 }
 
 /* ---- rotation ----------------------------------------------------------- */
@@ -433,28 +335,4 @@ TEST(lines_go_to_stdout)
     struct tally tally = tally_file(server->log);
     ck_assert_int_eq(tally.grants, 2);
     ck_assert_int_eq(tally.releases, 2);
-}
-
-TEST(what_is_no_file_is_refused_in_one_line)
-{
-    char *output;
-    char *argv[] = {
-        (char *)harness_binary(), "--nodes", "127.0.0.1:1", "--audit-log",
-        "/nowhere/audit",         NULL};
-    ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
-    ck_assert_ptr_eq(strstr(output, "redlockd: --audit-log: \""), output);
-    ck_assert_has(output, "/nowhere/audit");
-    ck_assert_str_eq(strchr(output, '\n'), "\n");
-    free(output);
-}
-
-TEST(a_closed_stdout_is_refused)
-{
-    char command[2 * PATH_SIZE], *output;
-    char *argv[] = {"sh", "-c", command, NULL};
-    PRINT_TO(command, "exec %s --nodes 127.0.0.1:1 --audit-log - >&-",
-             harness_binary());
-    ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
-    ck_assert_ptr_eq(strstr(output, "redlockd: --audit-log: \"-\": "), output);
-    free(output);
 }

@@ -87,19 +87,3 @@ TEST_RANGE(story_60_a_mistaken_server_disturbs_nobody, 0, MISTAKES)
     ck_assert_int_eq(server_count_log(&world.servers[0], "superseded"), 0);
     rolling_end(&world);
 }
-
-/* The nodes carry epoch 1, and go on so. */
-TEST(a_higher_epoch_for_the_same_nodes_changes_nothing)
-{
-    rolling_begin(&world, NODES, ttls_ms, "");
-    world_start_server(
-        &world, REPLICAS,
-        rolling_options(&world, "--config-epoch 2", rolling_first));
-    rolling_wait_ready(&world, REPLICAS);
-    WAIT_UNTIL(BACK_MS, rival_count_voting(&world, REPLICAS) == NODES);
-    ck_assert_int_eq(
-        server_count_log(&world.servers[REPLICAS], "event=config_epoch"), 1);
-    rival_cycle(&world.servers[REPLICAS], "cycled");
-    harness_pause_ms(500);
-    rolling_end(&world);
-}

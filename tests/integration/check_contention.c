@@ -152,20 +152,3 @@ TEST(who_waits_as_told_gets_it_as_often_as_who_polls)
     }
     ck_assert_int_ge(told, polling);
 }
-
-/* All come at once, each for one turn. */
-static int64_t burst(int poll_ms)
-{
-    int64_t began_ms = begin(poll_ms, 1);
-    end();
-    int64_t took_ms = harness_now_ms() - began_ms;
-    printf("burst: %s: %lld ms\n", poll_ms > 0 ? "polling" : "as told",
-           (long long)took_ms);
-    return took_ms;
-}
-
-TEST(a_burst_is_served_as_fast_as_by_polling)
-{
-    int64_t polling_ms = burst(POLL_MS);
-    ck_assert_int_le(burst(0), polling_ms * 3 + 500);
-}

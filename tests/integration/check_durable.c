@@ -19,20 +19,6 @@ static struct world world;
 
 SUITE(durable, .timeout_s = 120, .tags = "slow");
 
-TEST(a_durable_node_votes_again_once_it_has_loaded)
-{
-    struct lock lock;
-    world_start(&world, 5, "");
-    lock_take(&world.servers[0], "kept", 60000, &lock);
-    WAIT_UNTIL(AWHILE_MS, node_integer(&world.nodes[0], "EXISTS kept") == 1);
-    node_kill(&world.nodes[0]);
-    node_start(&world.nodes[0]);
-    /* a quarantine would last 66 s */
-    WAIT_UNTIL(AWHILE_MS, rival_count_voting(&world, 0) == 5);
-    ck_assert_int_eq(node_integer(&world.nodes[0], "EXISTS kept"), 1);
-    world_stop(&world);
-}
-
 /*
  * A node lives for a while without its append-only file, and is admitted; then
  * the old file comes back, with the old permission and without what was

@@ -15,7 +15,7 @@
 /* Of the same nodes under other names: a configuration of its own. */
 #define RENAMED "--config-epoch 2 --nodes "
 
-enum { QUARANTINE_MS = 14000, SOON_MS = 8000 };
+enum { SOON_MS = 8000 };
 
 static struct world world;
 
@@ -73,14 +73,6 @@ static bool is_any_granted(const char *resource)
     return is_granted;
 }
 
-static void name_nodes(char options[300], const char *before, int count)
-{
-    int len = snprintf(options, 300, "%s", before);
-    for (int i = 0; i < count; i++)
-        len += snprintf(options + len, 300 - (size_t)len, "%sn%d=127.0.0.1:%d",
-                        i > 0 ? "," : "", i, world.nodes[i].port);
-}
-
 /* The first of them, under their own names. */
 static void list_nodes(char options[300], const char *before, int count)
 {
@@ -124,52 +116,5 @@ TEST(story_32_and_33_nodes_change_under_running_servers)
     rival_cycle(&world.servers[2], "long");
     ck_assert_str_eq(node_text(&world.nodes[0], "HGET redlockd:state max_ttl"),
                      "1000");
-    world_stop(&world);
-}
-
-/* What wrong nodes with the next epoch have taken, by an operator's word, only
- * a higher one gives back, and by the same word. */
-TEST(wrong_nodes_are_left_by_a_higher_epoch)
-{
-    struct lock lock;
-    char options[300];
-    rival_start(&world, 3, 1, SMALL);
-    lock_take(&world.servers[0], "held", 900, &lock);
-    name_nodes(options, SMALL "--take-over 2 " RENAMED, 2);
-    world_start_server(&world, 1, options);
-    WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 0, "superseded"));
-    WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 1, "superseded"));
-    world_stop_server(&world, 1);
-    answer_expect(lock_extend(&world.servers[0], &lock, 900), 503, "no_quorum");
-    world_stop_server(&world, 0);
-    rival_start_fresh(&world, 0, SMALL);
-    ck_assert(rival_is_in_state(&world, 0, 0, "superseded"));
-    ck_assert_has(rival_told(&world, 0, 0, "detail"),
-                  "carries configuration epoch 2");
-    rival_start_fresh(&world, 2, SMALL "--config-epoch 3 --take-over 3");
-    WAIT_UNTIL(4 * QUARANTINE_MS, rival_count_voting(&world, 2) == 3);
-    rival_cycle(&world.servers[2], "held");
-    world_stop_server(&world, 0);
-    rival_start_fresh(&world, 0, SMALL); /* which takes over the epoch, 3 */
-    for (int i = 0; i < 3; i++)
-        ck_assert(!rival_is_in_state(&world, 0, i, "quarantined"));
-    world_wait_ready(&world, 0);
-    world_stop(&world);
-}
-
-/* Only the next epoch replaces other nodes; the refusal names it. */
-TEST(an_epoch_that_is_too_high_replaces_nothing)
-{
-    char options[300];
-    rival_start(&world, 3, 1, SMALL);
-    name_nodes(options, SMALL "--config-epoch 7 --nodes ", 3);
-    rival_start_fresh(&world, 1, options);
-    harness_pause_ms(2000);
-    for (int i = 0; i < 3; i++) {
-        ck_assert(rival_is_in_state(&world, 1, i, "other_configuration"));
-        ck_assert_has(rival_told(&world, 1, i, "detail"), "--config-epoch 2");
-    }
-    ck_assert_int_eq(rival_count_voting(&world, 0), 3);
-    rival_cycle(&world.servers[0], "other");
     world_stop(&world);
 }

@@ -14,8 +14,6 @@
 
 enum { N = 5, WORKERS = 4, RESOURCES = 16, GRANTS = 1500 };
 
-#define HOUR_US 3600000000LL
-
 /*
  * What the workers share: the store that the locks protect. It is no mutex,
  * on purpose: only the lock keeps two workers from being inside at once.
@@ -135,48 +133,5 @@ TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
     ck_assert_msg(atomic_load(&store->failed) == 0, "%d failures; first: %s",
                   atomic_load(&store->failed), store->failure);
     ck_assert_int_ge(atomic_load(&store->grants), grants_wanted());
-    world_stop(&world);
-}
-
-/* What the second server grants is above what the first one granted. */
-TEST(numbers_rise_from_server_to_server)
-{
-    struct lock lock, before = {.number = 0};
-
-    world_start_two(&world, 3, "");
-    for (int i = 0; i < 50; i++) {
-        const struct server *server = &world.servers[i % 2];
-        lock_take(server, "turns", 9000, &lock);
-        ck_assert_int_gt(lock.number, before.number);
-        /* any replica may extend and release what another one granted */
-        const struct server *other = &world.servers[(i + 1) % 2];
-        answer_expect(lock_extend(other, &lock, 9000), 200, NULL);
-        answer_expect(lock_release(other, &lock), 200, NULL);
-        before = lock;
-    }
-    world_stop(&world);
-}
-
-/* All clocks were an hour ahead once, and gave out a number: for so long. */
-TEST(numbers_of_clocks_that_were_ahead_are_named)
-{
-    static const char raise[] =
-        "local s = redis.call('HGETALL', KEYS[1]) for i = 1, #s, 2 do "
-        "if s[i + 1] == ARGV[1] then " /* in its slot, and as the highest */
-        "redis.call('HSET', KEYS[1], s[i], ARGV[2]) end end";
-    const struct server *server = &world.servers[0];
-    const struct answer *answer;
-    struct lock lock;
-
-    world_start(&world, N, "");
-    lock_take(server, "early", 9000, &lock);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    for (int i = 0; i < N; i++)
-        node_do(&world.nodes[i], "EVAL %s 1 redlockd:state %lld %lld", raise,
-                (long long)lock.number, (long long)lock.number + HOUR_US);
-    answer = lock_acquire(server, "early", 9000, &lock);
-    answer_expect(answer, 503, "no_quorum");
-    ck_assert_has(answer_text(answer, "detail"), "once ahead");
-    lock_take(server, "other", 9000, &lock);
     world_stop(&world);
 }

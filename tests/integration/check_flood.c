@@ -58,16 +58,6 @@ static void fill_with_idle(void)
     }
 }
 
-/* In the midst of a request, and nothing more comes. */
-static void fill_with_halves(void)
-{
-    static const char half[] = "POST /locks HTTP/1.1\r\nHost: a\r\n"
-                               "Content-Length: 100\r\n\r\n{";
-    fill();
-    for (int i = 0; i < LIMIT; i++)
-        raw_send(fds[i], half, sizeof half - 1);
-}
-
 static void leave_all(void)
 {
     for (int i = 0; i < LIMIT; i++)
@@ -84,14 +74,6 @@ static void expect_open(void)
 
 SUITE(flood, .timeout_s = 60, .set_up = setup, .tear_down = teardown);
 
-TEST(silent_ones_that_leave_make_room)
-{
-    fill();
-    leave_all();
-    expect_open();
-    WAIT_UNTIL(WAIT_MS, http_metric(server, "redlockd_connections") < 10);
-}
-
 TEST(idle_ones_that_leave_while_it_stands_still_make_room)
 {
     fill_with_idle();
@@ -100,44 +82,6 @@ TEST(idle_ones_that_leave_while_it_stands_still_make_room)
     server_resume(server);
     expect_open();
     WAIT_UNTIL(WAIT_MS, http_metric(server, "redlockd_connections") < 10);
-}
-
-TEST(one_that_leaves_makes_room_for_one_that_waits)
-{
-    fill_with_halves();
-    int fd = raw_connect(server);
-    ask(fd);
-    harness_pause_ms(50); /* it is heard, and nobody gives way */
-    close(fds[7]);
-    expect_answer(fd);
-    close(fd);
-    leave_all();
-}
-
-TEST(the_one_that_was_idle_for_longest_gives_way)
-{
-    char out[16];
-    fill_with_idle();
-    ask(fds[0]); /* now it is the second */
-    expect_answer(fds[0]);
-    fds[LIMIT] = raw_connect(server);
-    ask(fds[LIMIT]);
-    expect_answer(fds[LIMIT]);
-    ck_assert_uint_eq(raw_read(fds[1], out, sizeof out, NULL, WAIT_MS), 0);
-    ask(fds[0]);
-    expect_answer(fds[0]);
-    ask(fds[2]);
-    expect_answer(fds[2]);
-    leave_all();
-    close(fds[LIMIT]);
-}
-
-TEST(those_that_let_it_wait_give_way)
-{
-    fill_with_halves();
-    for (int i = 0; i < 3; i++)
-        expect_open();
-    leave_all();
 }
 
 TEST(silent_ones_give_way)

@@ -20,7 +20,6 @@ enum {
     SOON_MS = 9000,
     AHEAD_MS = 450,
     TRIES = 2,
-    CROWD = 250,
 };
 
 #define TIMES "--node-timeout-ms 200 --max-ttl-ms 6000"
@@ -91,14 +90,6 @@ static const struct answer *force_all(const struct server *server,
     static char path[128];
     PRINT_TO(path, "/locks/%s?force=all", name);
     return HTTP(server, .method = "DELETE", .path = path);
-}
-
-static int count_members(const char *name)
-{
-    int count = 0;
-    for (int i = 0; i < N; i++)
-        count += (int)node_integer(&world.nodes[i], "ZCARD %s", name);
-    return count;
 }
 
 /*
@@ -183,55 +174,4 @@ TEST_RANGE(story_67_what_a_downgrade_did_not_reach_is_released, 0, 2)
     printf("forced: %d of %d downgrades were half done, %d left keys\n", halves,
            count, left);
     ck_assert_int_eq(left, 0);
-}
-
-/* ---- more than a node reports at a time -----------------------------------
- */
-
-TEST(many_readers_are_released_together)
-{
-    static struct lock grants[CROWD];
-    const struct server *server = &world.servers[2];
-    for (int i = 0; i < CROWD; i++)
-        grant_take(server, body_of("crowd", true), NULL, &grants[i]);
-    WAIT_UNTIL(SOON_MS, count_members("crowd") == N * CROWD);
-    answer_expect(force_all(server, "crowd"), 200, NULL);
-    WAIT_UNTIL(SOON_MS, count_members("crowd") == 0);
-    answer_expect(lock_extend(server, &grants[CROWD - 1], TTL_MS), 404,
-                  "lock_not_found");
-    answer_expect(force_all(server, "crowd"), 404, "lock_not_found");
-}
-
-/* The leftover of a reader on two nodes, and no other one. */
-TEST(a_readers_leftover_on_a_minority_is_released)
-{
-    for (int i = 3; i < N; i++) {
-        node_do(&world.nodes[i], "ZADD left %s %s", "9999999999999",
-                "1795221641865000~8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5");
-        node_do(&world.nodes[i], "PEXPIRE left %d", TTL_MS);
-    }
-    const struct answer *a = force_all(&world.servers[2], "left");
-    answer_expect(a, 200, NULL);
-    ck_assert_int_ge(answer_int(a, "nodes.released"), 1);
-    WAIT_UNTIL(SOON_MS / 9, world_count_keys(&world, "left") == 0);
-}
-
-/* Last: it takes nodes away. */
-TEST(nodes_that_were_away_release_the_same_readers_later)
-{
-    struct lock old, next;
-    const struct server *server = &world.servers[2];
-    grant_take(server, body_of("away", true), NULL, &old);
-    WAIT_UNTIL(SOON_MS, count_members("away") == N);
-    world_pause_nodes(&world, 0, 2);
-    answer_expect(force_all(server, "away"), 200, NULL);
-    grant_take(server, body_of("away", true), NULL, &next);
-    world_resume_nodes(&world, 0, 2);
-    for (int i = 0; i < 2; i++) {
-        const char *text = textf("%s", old.token);
-        WAIT_UNTIL(SOON_MS,
-                   node_text(&world.nodes[i], "ZSCORE away %s", text) == NULL);
-    }
-    answer_expect(lock_extend(server, &next, TTL_MS), 200, NULL);
-    answer_expect(lock_release(server, &next), 200, NULL);
 }

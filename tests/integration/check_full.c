@@ -57,12 +57,6 @@ static const struct answer *acquire(const char *body)
     return HTTP(server, "POST", "/locks", .json = body);
 }
 
-static const struct answer *extend(const struct lock *lock, const char *body)
-{
-    return HTTP(server, "PUT", textf("%s/extend", lock->path), .json = body,
-                .token = lock->token);
-}
-
 /* So many nodes have promised that for so long. */
 static int count_lasting(const char *key, int ttl_ms)
 {
@@ -91,66 +85,6 @@ TEST_RANGE(held_locks_go_on, 0, 6)
     WAIT_UNTIL(SOON_MS, count_lasting("held", TTL_MS) == N);
     answer_expect(lock_release(server, &lock), 200, NULL);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "held") == 0);
-}
-
-TEST(a_lock_outlives_its_ttl_on_full_nodes)
-{
-    struct lock lock;
-    lock_take(server, "long", 1000, &lock);
-    fill(N);
-    for (int64_t end_ms = harness_now_ms() + 4000; harness_now_ms() < end_ms;) {
-        answer_expect(lock_extend(server, &lock, 1000), 200, NULL);
-        harness_pause_ms(200);
-    }
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
-
-TEST(readers_go_on_and_a_writer_becomes_one)
-{
-    struct lock reader, writer;
-    lock_read(&reader, answer_expect(acquire("{\"resource\":\"read\","
-                                             "\"mode\":\"shared\"}"),
-                                     201, NULL)
-                           ->json);
-    lock_take(server, "written", TTL_MS, &writer);
-    fill_and_look(N);
-    answer_expect(extend(&reader, "{\"ttl_ms\":30000}"), 200, NULL);
-    answer_expect(extend(&writer, "{\"mode\":\"shared\"}"), 200, NULL);
-    ck_assert_str_eq(answer_text(lock_inspect(server, "written"), "mode"),
-                     "shared");
-    answer_expect(lock_release(server, &reader), 200, NULL);
-    answer_expect(lock_release(server, &writer), 200, NULL);
-}
-
-/* Its answer was lost: the client asks again, and must not lose its lock. */
-TEST(a_keyed_repeat_gets_its_lock_again)
-{
-    static const char body[] = "{\"resource\":\"keyed\",\"ttl_ms\":20000}";
-    struct lock first, again;
-    const struct request ask = {
-        .method = "POST",
-        .path = "/locks",
-        .json = body,
-        .headers = {"Idempotency-Key: the-one-01234567"}};
-    lock_read(&first, answer_expect(http_call(server, &ask), 201, NULL)->json);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "keyed") == N);
-    fill_and_look(N);
-    lock_read(&again, answer_expect(http_call(server, &ask), 200, NULL)->json);
-    ck_assert_int_gt(again.number, first.number);
-    answer_expect(lock_extend(server, &again, TTL_MS), 200, NULL);
-    answer_expect(lock_release(server, &again), 200, NULL);
-}
-
-TEST(a_lock_is_released_by_force)
-{
-    struct lock lock;
-    lock_take(server, "forced", TTL_MS, &lock);
-    fill_and_look(N);
-    answer_expect(
-        HTTP(server, .method = "DELETE",
-             .path = textf("%s?force=%lld", lock.path, (long long)lock.number)),
-        200, NULL);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "forced") == 0);
 }
 
 /* ---- new locks ----------------------------------------------------------- */
@@ -188,27 +122,6 @@ TEST_RANGE(nothing_new_is_granted, 0, 4)
     lock_expect_cycle(server, "new"); /* no look is needed */
 }
 
-TEST(others_grant_while_two_are_full)
-{
-    struct lock lock;
-    fill_and_look(2);
-    lock_take(server, "others", TTL_MS, &lock);
-    ck_assert_int_eq(world_count_keys(&world, "others"), N - 2);
-    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
-    free_memory();
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "others") == N);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
-
-TEST(what_is_held_is_told)
-{
-    struct lock lock;
-    lock_take(server, "taken", TTL_MS, &lock);
-    fill_and_look(N);
-    answer_expect(acquire("{\"resource\":\"taken\"}"), 409, "lock_held");
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
-
 TEST(one_that_waits_gets_it_when_there_is_memory)
 {
     fill_and_look(N);
@@ -218,47 +131,6 @@ TEST(one_that_waits_gets_it_when_there_is_memory)
     free_memory();
     struct verdict verdict = waiter_expect_grant(waiter, "awaited", SOON_MS);
     answer_expect(lock_release(server, &verdict.lock), 200, NULL);
-}
-
-/* ---- batches ---------------------------------------------------------------
- */
-
-static int status_of(const struct answer *a, int n)
-{
-    return (int)answer_int(a, textf("results.%d.status", n));
-}
-
-/* Whatever stands beside it. */
-TEST_RANGE(each_of_a_batch_has_its_own_answer, 0, 6)
-{
-    static const char *const orders[] = {"era", "ear", "rea",
-                                         "rae", "are", "aer"};
-    struct lock locks[2];
-    char body[4000] = "{\"operations\":[";
-    lock_take(server, "batch/e", TTL_MS, &locks[0]);
-    lock_take(server, "batch/r", TTL_MS, &locks[1]);
-    fill_and_look(N);
-    for (int i = 0; i < 3; i++) {
-        char kind = orders[_i][i];
-        const struct lock *lock = &locks[kind == 'r'];
-        size_t len = strlen(body);
-        if (kind == 'a')
-            snprintf(body + len, sizeof body - len,
-                     "%s{\"operation\":\"acquire\",\"resource\":\"batch/a\"}",
-                     i > 0 ? "," : "");
-        else
-            snprintf(body + len, sizeof body - len,
-                     "%s{\"operation\":\"%s\",\"id\":\"%s\",\"token\":\"%s\"}",
-                     i > 0 ? "," : "", kind == 'e' ? "extend" : "release",
-                     lock->path + strlen("/locks/"), lock->token);
-    }
-    strcat(body, "]}");
-    const struct answer *a = HTTP(server, "POST", "/batch", .json = body);
-    answer_expect(a, 200, NULL);
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(status_of(a, i), orders[_i][i] == 'a' ? 503 : 200);
-    answer_expect(lock_release(server, &locks[0]), 200, NULL);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "batch/a") == 0);
 }
 
 /* ---- what operators see ----------------------------------------------------
@@ -281,21 +153,6 @@ TEST(full_nodes_are_named)
     harness_pause_ms(1500);
     ck_assert_int_eq(server_count_log(server, "state=out_of_memory"), lines);
     ck_assert_int_eq(count_state("out_of_memory"), N);
-}
-
-/* Another one starts, and reads all from full nodes. */
-TEST(a_server_that_starts_extends)
-{
-    struct lock lock;
-    lock_take(server, "started", TTL_MS, &lock);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "started") == N);
-    fill_and_look(N);
-    world_start_server(&world, 1, "--node-timeout-ms 500");
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/readyz") == 200);
-    answer_expect(lock_extend(&world.servers[1], &lock, TTL_MS), 200, NULL);
-    answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
-    expect_refused(acquire("{\"resource\":\"new\"}"), N);
-    world_stop_server(&world, 1);
 }
 
 /* ---- nodes that would evict locks ------------------------------------------
@@ -322,17 +179,4 @@ TEST_RANGE(evicting_nodes_release, 0, 2)
     answer_expect(lock_extend(server, &lock, TTL_MS), 503, "no_quorum");
     answer_expect(lock_release(server, &lock), 200, NULL);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "evicting") == 0);
-}
-
-/* What they have evicted is gone, with or without what they know of it. */
-TEST_RANGE(full_nodes_that_evict_have_nothing_to_release, 0, 2)
-{
-    static struct world other;
-    struct lock lock;
-    world_start(&other, N, "");
-    lock_take(&other.servers[0], "evicted", TTL_MS, &lock);
-    begin_to_evict(&other, 1, _i);
-    WAIT_UNTIL(SOON_MS, lock_release(&other.servers[0], &lock)->status == 404);
-    ck_assert_int_eq(world_count_keys(&other, "evicted"), 0);
-    world_stop(&other);
 }

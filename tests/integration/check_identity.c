@@ -101,31 +101,3 @@ TEST_EACH(the_name_in_the_certificate_is_the_identity, clients)
     ck_assert_str_eq(answer_text(a, "owner"), clients[_i].owner);
     answer_expect(auth_release(server, NULL, &lock), 200, NULL);
 }
-
-TEST(a_token_counts_more_than_the_certificate)
-{
-    struct lock lock;
-    ask_as(&team);
-    answer_expect(acquire("blue", &lock), 201, NULL);
-    answer_expect(auth_release(server, NULL, &lock), 200, NULL);
-    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/metrics"),
-                  200, NULL);
-    answer_expect(HTTP(server, .method = "GET", .path = "/metrics"), 403,
-                  "forbidden");
-    answer_expect(acquire("reds", NULL), 401, "unauthorized");
-    answer_expect(HTTP(server, .method = "GET", .path = "/nodes",
-                       .headers = {"Authorization: Basic dGVhbTp0ZWFt"}),
-                  401, "unauthorized");
-}
-
-TEST(the_audit_log_names_the_identity_of_a_certificate)
-{
-    struct lock lock;
-    const char *file = textf("%s.audit", path);
-    ask_as(&clients[2].subject);
-    answer_expect(acquire(NULL, &lock), 201, NULL);
-    answer_expect(auth_release(server, NULL, &lock), 200, NULL);
-    char *audit = harness_read_file(file);
-    ck_assert_has(audit, "\"identity\":\"mesh\"");
-    free(audit);
-}

@@ -128,51 +128,6 @@ static void expect_full(void)
     ck_assert_has(answer_text(a, "detail"), "locks");
 }
 
-TEST(more_locks_than_allowed_get_429)
-{
-    struct lock a, b, c;
-    hold("a", 50000, &a);
-    hold("b", 50000, &b);
-    expect_full();
-    expect_locks(2);
-    answer_expect(auth_acquire(server, "blue", MORE, &c), 201, NULL);
-    answer_expect(auth_release(server, "blue", &c), 200, NULL);
-    answer_expect(auth_release(server, "green", &a), 200, NULL);
-    hold("a", 50000, &a);
-    expect_full();
-    answer_expect(auth_release(server, "green", &a), 200, NULL);
-    answer_expect(auth_release(server, "green", &b), 200, NULL);
-    expect_locks(0);
-}
-
-#define PERMIT "{\"resource\":\"p\",\"limit\":3,\"ttl_ms\":20000}"
-
-static const struct answer *acquire_permit(const char *key)
-{
-    return AUTH(server, "green", .method = "POST", .path = "/locks",
-                .json = PERMIT, .headers = {key});
-}
-
-/* At the limit, too: it has the permit already. */
-TEST(a_permit_whose_answer_was_lost_is_repeated)
-{
-    static const char first[] = "Idempotency-Key: 0123456789abcdef";
-    struct lock a, permit;
-    hold("a", 50000, &a);
-    answer_expect(acquire_permit(first), 201, NULL);
-    expect_locks(2);
-    answer_expect(acquire_permit("Idempotency-Key: 0123456789abcdeg"), 429,
-                  "lock_quota_exceeded");
-    const struct answer *again =
-        answer_expect(acquire_permit(first), 200, NULL);
-    lock_read(&permit, again->json);
-    expect_locks(2);
-    answer_expect(auth_release(server, "green", &permit), 200, NULL);
-    expect_locks(1);
-    answer_expect(auth_release(server, "green", &a), 200, NULL);
-    expect_locks(0);
-}
-
 static int send_acquire(const char *token, const char *resource, int wait_ms)
 {
     char message[512], json[128];
@@ -185,33 +140,6 @@ static int send_acquire(const char *token, const char *resource, int wait_ms)
              token, strlen(json), json);
     raw_send(fd, message, strlen(message));
     return fd;
-}
-
-TEST(who_waits_counts_and_who_leaves_does_not)
-{
-    struct lock theirs, more;
-    answer_expect(auth_acquire(server, "blue",
-                               "{\"resource\":\"w\",\"ttl_ms\":50000}",
-                               &theirs),
-                  201, NULL);
-    int first = send_acquire("green", "w", 30000);
-    int second = send_acquire("green", "w", 30000);
-    int third = send_acquire("green", "w", 30000);
-    WAIT_UNTIL(SOON_MS,
-               auth_metric(server, "blue", "\nredlockd_waiters ") == 3);
-    expect_locks(1); /* only one of them can get it */
-    close(first);
-    close(second);
-    WAIT_UNTIL(SOON_MS,
-               auth_metric(server, "blue", "\nredlockd_waiters ") == 1);
-    expect_locks(1);
-    answer_expect(auth_release(server, "blue", &theirs), 200, NULL);
-    struct verdict verdict = waiter_expect_grant(third, "w", SOON_MS);
-    expect_locks(1);
-    answer_expect(auth_release(server, "green", &verdict.lock), 200, NULL);
-    expect_locks(0);
-    answer_expect(auth_acquire(server, "green", MORE, &more), 201, NULL);
-    answer_expect(auth_release(server, "green", &more), 200, NULL);
 }
 
 /* What nodes have, of a list that is not cut. */

@@ -193,59 +193,6 @@ TEST(what_stays_is_shown_once_while_others_come_and_go)
 
 /* ---- one by one --------------------------------------------------------- */
 
-TEST(a_lock_is_shown_as_by_its_inspection)
-{
-    struct lock lock;
-    lock_take(server, "s:a/b", 50000, &lock);
-    const struct answer *a =
-        HTTP(server, .method = "GET", .path = "/locks?prefix=s%3A");
-    while (json_array_size(json_object_get(a->json, "locks")) == 0) {
-        char path[128];
-        const char *cursor = textf("%s", answer_text(a, "next_cursor"));
-        snprintf(path, sizeof path, "/locks?prefix=s%%3A&cursor=%s", cursor);
-        a = HTTP(server, .method = "GET", .path = path);
-    }
-    const json_t *it = json_array_get(json_object_get(a->json, "locks"), 0);
-    ck_assert_str_eq(json_string_value(json_object_get(it, "id")), "~czphL2I");
-    ck_assert_str_eq(json_string_value(json_object_get(it, "resource")),
-                     "s:a/b");
-    ck_assert_int_eq(json_integer_value(json_object_get(it, "fencing_token")),
-                     lock.number);
-    ck_assert(json_object_get(it, "token") == NULL);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
-
-TEST(a_node_that_denies_it_goes_on_voting)
-{
-    node_do(&world.nodes[0], "ACL SETUSER default -scan");
-    answer_expect(HTTP(server, .method = "GET", .path = "/locks"), 403,
-                  "key_refused");
-    ck_assert(http_metric(server, "redlockd_quorum_margin") == 2);
-    lock_expect_cycle(server, "d:a");
-    node_do(&world.nodes[0], "ACL SETUSER default +scan");
-}
-
-/* Last: it restarts a node. */
-TEST(a_cursor_ends_with_the_server_it_was_made_for)
-{
-    char path[128];
-    const struct answer *a =
-        HTTP(server, .method = "GET", .path = "/locks?page_size=1");
-    snprintf(path, sizeof path, "/locks?cursor=%s",
-             answer_text(a, "next_cursor"));
-    answer_expect(HTTP(server, .method = "GET", .path = path), 200, NULL);
-    node_kill(&world.nodes[0]);
-    node_start(&world.nodes[0]);
-    /* on a busy machine it may have to wait for locks of a minute */
-    int64_t until_ms = harness_now_ms() + 10 * SOON_MS;
-    while (http_metric(server, "redlockd_quorum_margin") != 2)
-        ck_assert_msg(harness_now_ms() < until_ms, "%s",
-                      HTTP(server, .method = "GET", .path = "/nodes")->body);
-    a = HTTP(server, .method = "GET", .path = path);
-    answer_expect(a, 410, "cursor_expired");
-    ck_assert(strstr(a->body, "without cursor") != NULL);
-}
-
 GROUP(list_exactly, .timeout_s = 240, .set_up_once = set_up_slow,
       .tear_down_once = world_tear_down);
 

@@ -188,20 +188,6 @@ TEST(one_and_two_paused_nodes_fail_no_request)
     world_stop(&world);
 }
 
-TEST(one_dead_and_one_paused_node_fail_no_request)
-{
-    start_load(SLOW_MACHINE);
-    node_kill(&world.nodes[2]);
-    node_pause(&world.nodes[0]);
-    let_work(2 * SOME_CYCLES);
-    node_resume(&world.nodes[0]);
-    node_start(&world.nodes[2]);
-    WAIT_UNTIL(20000, are_voting(N));
-    end_load();
-    WAIT_UNTIL(2 * TTL_MS, keys_left() == 0);
-    world_stop(&world);
-}
-
 static void expect_no_quorum(void)
 {
     struct lock lock;
@@ -219,36 +205,6 @@ static void expect_recovery(void)
     lock_take(&world.servers[0], "order:42", TTL_MS, &lock);
     answer_expect(lock_release(&world.servers[0], &lock), 200, NULL);
     expect_no_keys();
-}
-
-TEST(three_dead_nodes_are_no_quorum_until_one_is_back)
-{
-    world_start(&world, N, "");
-    world_kill_nodes(&world, 0, 3);
-    WAIT_UNTIL(20000, are_voting(2));
-    for (int i = 0; i < 3; i++)
-        expect_no_quorum();
-    WAIT_UNTIL(1000,
-               server_count_log(&world.servers[0], "event=no_quorum") == 1);
-    world_restart_nodes(&world, 0, 3);
-    expect_recovery();
-    WAIT_UNTIL(1000, server_count_log(&world.servers[0], " failed=3\n") == 1);
-    ck_assert_int_eq(server_count_log(&world.servers[0], "event=no_quorum"), 1);
-    world_stop(&world);
-}
-
-/* They are probed again where a connection is new; nobody misses them. */
-TEST(votes_that_are_back_at_once_are_no_lost_quorum)
-{
-    world_start(&world, N, "");
-    for (int i = 0; i < 20; i++) {
-        for (int node = 0; node < 3; node++)
-            node_disconnect(&world.nodes[node]);
-        WAIT_UNTIL(20000, are_voting(N));
-    }
-    ck_assert_int_eq(server_count_log(&world.servers[0], "level=error"), 0);
-    ck_assert_int_eq(server_count_log(&world.servers[0], "event=quorum"), 1);
-    world_stop(&world);
 }
 
 /* The acquires lie in the paused nodes' sockets, and must not come to life. */

@@ -57,17 +57,6 @@ TEST_EACH(names_move_to_other_machines, moves)
     rolling_end(&world);
 }
 
-/* Back to the machine that the name had: it is marked again once the other one
- * is silent. */
-TEST(a_move_is_taken_back)
-{
-    begin(6, false);
-    rolling_move(&world, (int[]){0, 1, 2, 3, 5}, "");
-    rolling_restart(&world, rolling_options(&world, "", rolling_first));
-    rolling_wait_votes(&world, VOTE_MS);
-    rolling_end(&world);
-}
-
 /* The DNS of one server is wrong for a while: it does without these votes, and
  * takes none from the others. */
 TEST(story_60_a_wrong_name_server_disturbs_no_other_server)

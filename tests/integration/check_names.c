@@ -41,7 +41,7 @@ static bool is_granted(int server, struct lock *lock)
 
 static const struct {
     int before, after, ttl_ms;
-} changes[] = {{3, 5, 0}, {5, 3, 0}, {3, 5, 8000}, {5, 3, 8000}};
+} changes[] = {{3, 5, 8000}, {5, 3, 8000}};
 
 TEST_EACH(story_59_other_names_wait_for_what_is_held, changes)
 {
@@ -65,25 +65,6 @@ TEST_EACH(story_59_other_names_wait_for_what_is_held, changes)
         ck_assert_int_gt(next.number, held.number);
     WAIT_UNTIL(LATE_MS, rival_count_voting(&world, 1) == changes[_i].after);
     ck_assert(!is_granted(0, &held)); /* not through the old server */
-    world_stop(&world);
-}
-
-/* One of them marks the nodes, the other one follows. */
-TEST(two_servers_of_the_new_names_may_start_at_once)
-{
-    struct lock next;
-    begin(5);
-    int64_t began_ms = harness_now_ms();
-    for (int i = 1; i < 3; i++)
-        world_start_server(&world, i, options_of("--config-epoch 2", 3));
-    for (int i = 1; i < 3; i++)
-        WAIT_UNTIL(LATE_MS, http_probe(&world.servers[i], "/livez") == 200);
-    while (!is_granted(1, &next) && !is_granted(2, &next)) {
-        ck_assert_int_lt(harness_now_ms() - began_ms, BY_TIME_MS);
-        harness_pause_ms(50);
-    }
-    for (int i = 1; i < 3; i++)
-        WAIT_UNTIL(LATE_MS, rival_count_voting(&world, i) == 3);
     world_stop(&world);
 }
 
@@ -143,9 +124,7 @@ static void expect_one_holder(void)
 static const struct {
     const char *before, *after;
     int nodes[8]; /* of the new names */
-} outside[] = {{"abcde", "abx", {0, 1, 5}},
-               {"abc", "axy", {0, 5, 6}},
-               {"abcde", "abc", {0, 1, 7}}}; /* c is another machine */
+} outside[] = {{"abcde", "abx", {0, 1, 5}}, {"abc", "axy", {0, 5, 6}}};
 
 TEST_EACH(story_65_a_majority_of_the_old_names_is_outside_the_list, outside)
 {
@@ -211,63 +190,5 @@ TEST(story_65_numbers_rise_though_most_of_the_new_clocks_are_behind)
     WAIT_UNTIL(LATE_MS, is_granted(1, &later));
     ck_assert_int_gt(later.number, held.number);
     ck_assert(!is_granted(0, &held));
-    world_stop(&world);
-}
-
-/* ---- the way back -------------------------------------------------------- */
-
-GROUP(back, .timeout_s = 300, .tags = "slow");
-
-static bool is_taken(int node)
-{
-    return strcmp(rival_told(&world, 0, node, "state"), "superseded") == 0;
-}
-
-/* The new server has marked its nodes, and waits for a lock to end. */
-TEST(story_65_back_before_a_new_name_votes)
-{
-    enum { TTL_MS = 15000 };
-    struct lock held, next;
-    begin(5);
-    lock_take(&world.servers[0], "held", TTL_MS, &held);
-    int64_t ends_ms = harness_now_ms() + held.validity_ms;
-    world_start_server(&world, 1, options_of("--config-epoch 2", 3));
-    WAIT_UNTIL(LATE_MS, is_taken(0) && is_taken(1) && is_taken(2));
-    world_kill_server(&world, 1);
-    world_stop_server(&world, 0);
-    world_start_server(&world, 0, options_of("--config-epoch 3", 5));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/livez") == 200);
-    WAIT_UNTIL(LATE_MS, is_granted(0, &next));
-    ck_assert_int_ge(harness_now_ms(), ends_ms);
-    ck_assert_int_gt(next.number, held.number);
-    WAIT_UNTIL(LATE_MS, rival_count_voting(&world, 0) == 5);
-    world_stop(&world);
-}
-
-/* ---- a new server restarts ----------------------------------------------- */
-
-GROUP(restart, .timeout_s = 300, .tags = "slow");
-
-/*
- * Two of the three old nodes are enough; two of the five new ones are not. The
- * old server goes on, and uses the third one as soon as that is back. By then
- * the new server that took the two has restarted.
- */
-TEST(story_65_a_new_server_restarts_amid_the_change)
-{
-    static const int all[] = {0, 1, 2, 3, 4};
-    world_start_nodes(&world, 5);
-    world_start_server(&world, 0, list_of("", "abc", all));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
-    WAIT_UNTIL(LATE_MS, rival_count_voting(&world, 0) == 3);
-    node_pause(&world.nodes[2]);
-    world_start_server(&world, 1, list_of("--config-epoch 2", "abcde", all));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
-    WAIT_UNTIL(LATE_MS, rival_count_voting(&world, 1) == 2);
-    world_kill_server(&world, 1);
-    node_resume(&world.nodes[2]);
-    world_start_server(&world, 1, list_of("--config-epoch 2", "abcde", all));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
-    WAIT_UNTIL(2 * LATE_MS, rival_count_voting(&world, 1) == 5);
     world_stop(&world);
 }

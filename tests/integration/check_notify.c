@@ -117,14 +117,3 @@ TEST(who_drains_tells_of_no_reload)
     ck_assert(hears_nothing());
     world_stop(&world);
 }
-
-/* A manager may not take it for started, and may not try it again. */
-TEST(a_bad_configuration_is_never_ready)
-{
-    char *output;
-    char *argv[] = {(char *)harness_binary(), NULL};
-    ck_assert_int_eq(harness_run(argv, NULL, &output), 78);
-    ck_assert_msg(strstr(output, "REDLOCKD_NODES"), "%s", output);
-    ck_assert(hears_nothing());
-    free(output);
-}

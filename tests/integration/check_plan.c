@@ -144,50 +144,6 @@ TEST(an_unchanged_configuration_goes_on)
     end();
 }
 
-TEST(a_new_address_votes_once_the_old_machine_is_left)
-{
-    static const int moved[] = {0, 1, 2, 3, 8};
-    begin();
-    serve();
-    EXPECT_PLAN(GOES_ON, options_of("", 'a', moved, NODES));
-    EXPECT(": another machine votes under this name; votes within ");
-    EXPECT("\nvotes: 4 of 5");
-    EXPECT("\nwithout a vote: e\n");
-    ck_assert_int_eq(rival_count_voting(&world, 0), NODES);
-    harness_pause_ms(2000); /* the others have heard of its last generations */
-    world_stop_server(&world, 0);
-    EXPECT_PLAN(GOES_ON, options_of("", 'a', moved, NODES));
-    EXPECT(": another machine has had this name since, or this one has lost "
-           "its memory; votes within 12 s\n");
-    EXPECT("\nwithout a vote: e (within 12 s)\n");
-    end();
-}
-
-TEST(swapped_addresses_are_named)
-{
-    static const int swapped[] = {1, 0, 2, 3, 4};
-    begin();
-    serve();
-    EXPECT_PLAN(GOES_ON, options_of("", 'a', swapped, NODES));
-    EXPECT("\nnode a at 127.0.0.1:");
-    EXPECT(": this machine is used under the name b; does not vote");
-    EXPECT(": this machine is used under the name a; does not vote");
-    EXPECT("\nvotes: 3 of 5");
-    end();
-}
-
-TEST(the_node_of_another_cluster_is_named)
-{
-    static const int wrong[] = {0, 1, 2, 3, 5};
-    begin();
-    serve();
-    EXPECT_PLAN(GOES_ON, options_of("", 'a', wrong, NODES));
-    EXPECT(": carries other names, of epoch 1; does not vote, and is left "
-           "alone\n");
-    EXPECT("\nvotes: 4 of 5");
-    end();
-}
-
 TEST(dead_nodes_are_named)
 {
     begin();
@@ -229,24 +185,6 @@ TEST(five_names_become_three)
     ck_assert_int_le(number_behind("\npause: "), 34);
     EXPECT(" s if it begins now, 67 s at most; meanwhile");
     end();
-}
-
-/* As the plan tells it, or earlier; the machine may be busy. */
-TEST(the_pause_is_that_of_the_plan)
-{
-    enum { BUSY_MS = 10000 };
-    begin();
-    EXPECT_PLAN(PAUSE, options_of("--config-epoch 2", 'a', usual, 3));
-    EXPECT("\nheld: nothing\n");
-    int pause_ms = number_behind("\npause: ") * 1000;
-    int64_t began_ms = harness_now_ms();
-    world_start_server(&world, 0,
-                       options_of("--config-epoch 2", 'a', usual, 3));
-    wait_until_vote(0, 3);
-    ck_assert_int_le(harness_now_ms() - began_ms, pause_ms + BUSY_MS);
-    rival_cycle(&world.servers[0], "cycled");
-    EXPECT_PLAN(GOES_ON, options_of("--config-epoch 2", 'a', usual, 3));
-    world_stop(&world);
 }
 
 TEST(story_65_other_names_need_a_majority_of_the_old_ones)

@@ -209,43 +209,6 @@ TEST(story_62_no_writer_beside_anybody)
 #define SHARED(resource)                                                       \
     "{\"resource\":\"" resource "\",\"mode\":\"shared\",\"ttl_ms\":9000}"
 
-TEST(sixty_four_hold_it_at_once)
-{
-    struct lock grants[64];
-    struct lock lock;
-    for (int i = 0; i < 64; i++)
-        grant_take(&world.servers[i % SERVERS], SHARED("many"), NULL,
-                   &grants[i]);
-    answer_expect(lock_acquire(&world.servers[0], "many", 1000, &lock), 409,
-                  "lock_held");
-    /* when all nodes have all of them */
-    WAIT_UNTIL(SOON_MS, answer_int(lock_inspect(&world.servers[1], "many"),
-                                   "readers") == 64);
-    for (int i = 0; i < 64; i++)
-        answer_expect(lock_release(&world.servers[i % 2], &grants[i]), 200,
-                      NULL);
-    lock_take(&world.servers[0], "many", 1000, &lock);
-}
-
-/* But those who are in stay in, and one that leaves makes room. */
-TEST(one_more_than_may_is_refused)
-{
-    struct world own;
-    struct lock grants[3];
-    world_start(&own, 3, "--max-readers 2");
-    const struct server *server = &own.servers[0];
-    grant_take(server, SHARED("full"), KEY, &grants[0]);
-    grant_take(server, SHARED("full"), NULL, &grants[1]);
-    const struct answer *answer = grant_ask(server, SHARED("full"), NULL, NULL);
-    answer_expect(answer, 409, "too_many_readers");
-    ck_assert_int_eq(answer_int(answer, "held_by.readers"), 2);
-    answer_expect(grant_ask(server, SHARED("full"), KEY, &grants[0]), 200,
-                  NULL);
-    answer_expect(lock_release(server, &grants[1]), 200, NULL);
-    grant_take(server, SHARED("full"), NULL, &grants[2]);
-    world_stop(&own);
-}
-
 #define WAITS(resource)                                                        \
     "{\"resource\":\"" resource "\",\"mode\":\"shared\",\"ttl_ms\":20000,"     \
     "\"wait_ms\":20000}"
@@ -323,73 +286,6 @@ TEST(all_are_released_by_force)
 }
 
 #define TO_SHARED "\"mode\":\"shared\""
-
-TEST(a_downgrade_lets_readers_in)
-{
-    struct lock writer, reader;
-    const struct server *server = &world.servers[0];
-    grant_take(server, "{\"resource\":\"down\",\"ttl_ms\":9000}", NULL,
-               &writer);
-    answer_expect(grant_ask(&world.servers[1], SHARED("down"), NULL, NULL), 409,
-                  "lock_held");
-    const struct answer *answer = answer_expect(
-        grant_extend(&world.servers[1], &writer, TO_SHARED), 200, NULL);
-    ck_assert_str_eq(answer_text(answer, "mode"), "shared");
-    PRINT_TO(writer.token, "%s", answer_text(answer, "token"));
-    grant_take(&world.servers[1], SHARED("down"), NULL, &reader);
-    ck_assert_int_gt(reader.number, writer.number);
-    answer_expect(grant_extend(server, &writer, "\"mode\":\"exclusive\""), 409,
-                  "upgrade_refused");
-    answer_expect(lock_release(server, &writer), 200, NULL);
-    answer_expect(lock_release(server, &reader), 200, NULL);
-}
-
-/* As docs/clients.md says: it cannot be told from what a downgrade gave. But
- * the answers say what the lock is then. */
-TEST(a_writers_token_in_the_readers_form_asks_for_a_downgrade)
-{
-    struct lock writer;
-    const struct server *server = &world.servers[0];
-    char json[400];
-    for (int is_batch = 0; is_batch < 2; is_batch++) {
-        grant_take(server, "{\"resource\":\"form\"}", NULL, &writer);
-        char *form = strchr(writer.token, '.');
-        *form = '~';
-        PRINT_TO(json,
-                 "{\"operations\":[{\"operation\":\"extend\",\"id\":\"form\","
-                 "\"token\":\"%s\"}]}",
-                 writer.token);
-        const struct answer *answer =
-            is_batch
-                ? HTTP(server, .method = "POST", .path = "/batch", .json = json)
-                : lock_extend(server, &writer, 9000);
-        answer_expect(answer, 200, NULL);
-        ck_assert_has(answer->body, "\"mode\":\"shared\"");
-        ck_assert_has(answer->body, writer.token);
-        *form = '.';
-        answer_expect(lock_extend(server, &writer, 9000), 409, "not_owner");
-        *form = '~';
-        answer_expect(lock_release(server, &writer), 200, NULL);
-    }
-}
-
-/* The writer's lock would end long after; and who heard of nothing would ask
- * again in five seconds. */
-TEST(a_reader_that_waits_hears_of_a_downgrade)
-{
-    struct lock writer;
-    const struct server *server = &world.servers[0];
-    grant_take(server, "{\"resource\":\"heard\",\"ttl_ms\":9000}", NULL,
-               &writer);
-    int reader = grant_send(&world.servers[1],
-                            "{\"resource\":\"heard\",\"mode\":\"shared\","
-                            "\"wait_ms\":3500}",
-                            NULL);
-    waiter_expect_count(&world.servers[1], 1);
-    harness_pause_ms(1000); /* until it listens */
-    answer_expect(grant_extend(server, &writer, TO_SHARED), 200, NULL);
-    (void)grant_read(reader, 201, SOON_MS);
-}
 
 /*
  * Three of five nodes have the reader's form of the token, and two of them

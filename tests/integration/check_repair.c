@@ -73,24 +73,6 @@ TEST_RANGE(story_50_an_extend_sets_the_lock_where_it_is_missing, 0, 2)
     world_stop(&world);
 }
 
-/* Two nodes have it, two have not, and who knows of the fifth? */
-TEST_RANGE(story_50_a_lock_that_the_silent_may_have_is_not_known_to_be_free, 0,
-           2)
-{
-    struct lock lock;
-
-    world_start(&world, 5, "");
-    take_on_three_of_five("unknown", false, &lock);
-    take_away(0, 1, _i == 1);
-    answer_expect(lock_inspect(server, "unknown"), 503, "no_quorum");
-    answer_expect(lock_extend(server, &lock, TTL_MS), 503, "no_quorum");
-    answer_expect_free(lock_inspect(server, "free"));
-    bring_back(0, 1, _i == 1);
-    answer_expect_held(lock_inspect(server, "unknown"));
-    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
-    world_stop(&world);
-}
-
 /* The repair of its last extend is due behind the release. */
 TEST(a_release_leaves_nothing_for_the_repair)
 {

@@ -12,8 +12,6 @@
 #include "grant.h"
 #include "node.h"
 #include "waiter.h"
-
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 #define KEY "9f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"
 #define OTHER_KEY "0f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"
 
@@ -86,132 +84,7 @@ TEST(a_server_that_died_with_the_answer_is_made_good)
     answer_expect(lock_release(server, &grant), 200, NULL);
 }
 
-/* Of several resources, named in another order. */
-TEST(several_are_repeated_as_one)
-{
-    struct lock first, second;
-    grant_take(server, "{\"resources\":[\"s:a\",\"s:b\"]}", KEY, &first);
-    answer_expect(
-        grant_ask(another, "{\"resources\":[\"s:b\",\"s:a\"]}", KEY, &second),
-        200, NULL);
-    ck_assert_str_eq(second.path, first.path);
-    expect_replaced(&first, &second);
-    WAIT_UNTIL(
-        SOON_MS,
-        world_count_keys(&world, "s:a") + world_count_keys(&world, "s:b") == 0);
-}
-
-TEST(a_repeat_may_be_repeated)
-{
-    struct lock grants[8];
-    for (int i = 0; i < COUNT(grants); i++)
-        answer_expect(grant_ask(i % 2 ? server : another,
-                                wish("again", 60000, 0), KEY, &grants[i]),
-                      i == 0 ? 201 : 200, NULL);
-    for (int i = 1; i < COUNT(grants); i++)
-        ck_assert_int_gt(grants[i].number, grants[i - 1].number);
-    expect_replaced(&grants[COUNT(grants) - 2], &grants[COUNT(grants) - 1]);
-}
-
-/* ---- what is no repeat -------------------------------------------------- */
-
-TEST(other_resources_or_keys_are_other_locks)
-{
-    struct lock one, two;
-    grant_take(server, wish("k:1", 60000, 0), KEY, &one);
-    grant_take(server, wish("k:2", 60000, 0), KEY, &two);
-    static const char *const keys[] = {OTHER_KEY, NULL};
-    for (int i = 0; i < COUNT(keys); i++) {
-        const struct answer *a =
-            grant_ask(server, wish("k:1", 60000, 0), keys[i], NULL);
-        answer_expect(a, 409, "lock_held");
-        ck_assert_int_eq(answer_int(a, "held_by.fencing_token"), one.number);
-    }
-    answer_expect(
-        grant_ask(server, "{\"resources\":[\"k:1\",\"k:2\"]}", KEY, NULL), 409,
-        "lock_held");
-    answer_expect(lock_extend(server, &one, 30000), 200, NULL);
-    answer_expect(lock_release(server, &one), 200, NULL);
-    answer_expect(lock_release(server, &two), 200, NULL);
-}
-
-TEST(after_a_release_it_is_an_acquire)
-{
-    struct lock grant;
-    struct lock other;
-    for (int i = 0; i < 3; i++) {
-        grant_take(server, wish("free", 60000, 0), KEY, &grant);
-        answer_expect(lock_release(server, &grant), 200, NULL);
-    }
-    lock_take(server, "free", 60000, &other);
-    answer_expect(grant_ask(server, wish("free", 60000, 0), KEY, NULL), 409,
-                  "lock_held");
-    answer_expect(lock_release(server, &other), 200, NULL);
-}
-
-/* ---- how long it lasts -------------------------------------------------- */
-
-TEST(a_shorter_ttl_shortens_the_answer_alone)
-{
-    struct lock grant;
-    grant_ask(server, wish("short", 60000, 0), KEY, &grant);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "short") == N);
-    const struct answer *a = answer_expect(
-        grant_ask(server, wish("short", 1000, 0), KEY, &grant), 200, NULL);
-    ck_assert_int_eq(answer_int(a, "ttl_ms"), 1000);
-    ck_assert_int_lt(answer_int(a, "validity_ms"), 1000);
-    for (int i = 0; i < N; i++)
-        ck_assert_int_gt(node_integer(&world.nodes[i], "PTTL short"), 40000);
-    answer_expect(lock_release(server, &grant), 200, NULL);
-}
-
-TEST(a_longer_ttl_counts)
-{
-    struct lock grant;
-    grant_ask(server, wish("long", 5000, 0), KEY, &grant);
-    answer_expect(grant_ask(server, wish("long", 60000, 0), KEY, &grant), 200,
-                  NULL);
-    ck_assert_int_gt(grant.validity_ms, 50000);
-    WAIT_UNTIL(SOON_MS, node_integer(&world.nodes[0], "PTTL long") > 40000 &&
-                            node_integer(&world.nodes[4], "PTTL long") > 40000);
-    answer_expect(lock_release(server, &grant), 200, NULL);
-}
-
-/* Its client may work under the first answer. */
-TEST(a_repeat_whose_client_left_is_not_undone)
-{
-    struct lock grant;
-    grant_ask(server, wish("gone", 60000, 0), KEY, &grant);
-    for (int i = 0; i < 20; i++) {
-        int fd = grant_send(server, wish("gone", 60000, 0), KEY);
-        harness_pause_ms(i % 3);
-        raw_reset(fd);
-        answer_expect(grant_ask(server, wish("gone", 60000, 0), NULL, NULL),
-                      409, "lock_held");
-    }
-    answer_expect(grant_ask(another, wish("gone", 60000, 0), KEY, &grant), 200,
-                  NULL);
-    answer_expect(lock_release(server, &grant), 200, NULL);
-}
-
 /* ---- others ------------------------------------------------------------- */
-
-TEST_RANGE(the_holder_does_not_queue_behind_others, 0, 2)
-{
-    struct lock grant;
-    const struct server *const servers[] = {server, another};
-    grant_take(server, wish("q", 60000, 30000), KEY, &grant);
-    int fd = waiter_send(server, "q", 60000, 30000);
-    waiter_expect_count(server, 1);
-    int64_t began_ms = harness_now_ms();
-    answer_expect(grant_ask(servers[_i], wish("q", 60000, 30000), KEY, &grant),
-                  200, NULL);
-    ck_assert_int_lt(harness_now_ms() - began_ms, SOON_MS);
-    waiter_expect_count(server, 1);
-    answer_expect(lock_release(server, &grant), 200, NULL);
-    struct verdict verdict = waiter_expect_grant(fd, "q", SOON_MS);
-    answer_expect(lock_release(server, &verdict.lock), 200, NULL);
-}
 
 enum { RIVALS = 8, ROUNDS = 12 };
 

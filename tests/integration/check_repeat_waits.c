@@ -140,49 +140,6 @@ static void expect_grant(int fd)
 SUITE(repeat_waits, .timeout_s = 120, .tags = "slow", .set_up_once = set_up,
       .tear_down_once = world_tear_down);
 
-/* ---- behind others ------------------------------------------------------ */
-
-/* All wait for h, and the holder of h as well. */
-TEST(story_57_behind_one_that_waits_for_more)
-{
-    struct lock grant = hold(server, "more", "h");
-    int fd = grant_send(server, wish("more", "ah", WAIT_MS), NULL);
-    waiter_expect_count(server, 1);
-    for (int i = 0; i < 3; i++)
-        grant = expect_regained(server, "more", "h");
-    release(&grant);
-    expect_grant(fd);
-}
-
-/* The one that waits is told who has a, not who has h. */
-TEST(story_57_behind_one_that_waits_for_something_else)
-{
-    struct lock grant = hold(server, "else", "h");
-    struct lock a;
-    grant_take(server, wish("else", "a", 0), OTHER_KEY, &a);
-    int fd = grant_send(server, wish("else", "ah", WAIT_MS), NULL);
-    waiter_expect_count(server, 1);
-    grant = expect_regained(server, "else", "h");
-    release(&grant);
-    ck_assert(!is_readable(fd, 100));
-    release(&a);
-    expect_grant(fd);
-}
-
-/* It holds several, and others wait for one of them each. */
-TEST(story_57_as_one_of_several_behind_those_that_wait_for_one)
-{
-    struct lock grant = hold(server, "several", "ah");
-    int fds[] = {grant_send(server, wish("several", "h", WAIT_MS), NULL),
-                 grant_send(server, wish("several", "a", WAIT_MS), NULL)};
-    waiter_expect_count(server, 2);
-    for (int i = 0; i < 3; i++)
-        grant = expect_regained(server, "several", "ah");
-    release(&grant);
-    expect_grant(fds[0]);
-    expect_grant(fds[1]);
-}
-
 /* ---- clocks ------------------------------------------------------------- */
 
 static const struct {
@@ -195,16 +152,6 @@ TEST_EACH(story_58_where_the_time_is_behind, late)
     struct lock grant = hold(server, late[_i].name, "a");
     grant = expect_regained(late[_i].at, late[_i].name, "a");
     release(&grant);
-}
-
-TEST_EACH(story_58_behind_others_where_the_time_is_behind, late)
-{
-    struct lock grant = hold(server, late[_i].name, "bc");
-    int fd = grant_send(late[_i].at, wish(late[_i].name, "cd", WAIT_MS), NULL);
-    waiter_expect_count(late[_i].at, 1);
-    grant = expect_regained(late[_i].at, late[_i].name, "bc");
-    release(&grant);
-    expect_grant(fd);
 }
 
 /*

@@ -79,23 +79,6 @@ TEST(story_68_a_lock_behind_one_that_was_released_elsewhere)
     world_stop(&world);
 }
 
-/* The fill ends it when the first server was told to. */
-TEST(story_68_a_lock_that_is_extended_elsewhere_before_its_fill)
-{
-    struct lock lock;
-    world_start_two(&world, N, "");
-    for (int i = 0; i < tries(); i++) {
-        char resource[40];
-        name(resource, "longer", i);
-        lock_take(one, resource, 2000, &lock);
-        answer_expect(lock_extend(other, &lock, TTL_MS), 200, NULL);
-        WAIT_UNTIL(SOON_MS + SLACK_MS,
-                   count_with(resource, lock.token, TTL_MS / 2) == N);
-        answer_expect(lock_release(one, &lock), 200, NULL);
-    }
-    world_stop(&world);
-}
-
 TEST(story_68_a_lock_of_a_server_that_stands_still)
 {
     struct lock lock;
@@ -162,65 +145,5 @@ TEST(story_69_a_reader_beside_others_that_come_and_go)
     }
     leave(first);
     leave(second);
-    world_stop(&world);
-}
-
-static bool is_whole(void)
-{
-    return answer_int(HTTP(one, .method = "GET", .path = "/readyz"),
-                      "voting") == N;
-}
-
-/* Nodes forget, one at a time; the lock outlives that. */
-TEST(story_69_maintenance_beside_a_reader)
-{
-    static const char *const words =
-        "{\"resource\":\"read\",\"ttl_ms\":3000,\"mode\":\"shared\"}";
-    struct lock grant;
-    world_start_two(&world, N, "--max-ttl-ms 3000");
-    pid_t others = come_by(words, 4);
-    take(words, &grant);
-    WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
-    for (int i = 0; i < 3; i++) {
-        node_do(&world.nodes[i], "FLUSHALL");
-        WAIT_UNTIL(10000, !is_whole());
-        while (!is_whole()) {
-            answer_expect(lock_extend(one, &grant, 3000), 200, NULL);
-            harness_pause_ms(300);
-        }
-        for (int k = 0; k < 4; k++) {
-            answer_expect(lock_extend(one, &grant, 3000), 200, NULL);
-            harness_pause_ms(300);
-        }
-        ck_assert_int_eq(count_readers("read", grant.token), N);
-    }
-    answer_expect(lock_release(one, &grant), 200, NULL);
-    leave(others);
-    world_stop(&world);
-}
-
-TEST(story_68_a_lock_that_others_poll)
-{
-    struct lock lock;
-    world_start_two(&world, N, "--ask all");
-    for (int i = 0; i < tries(); i++) {
-        char resource[40], words[100];
-        name(resource, "polled", i);
-        snprintf(words, sizeof words, "{\"resource\":\"%s\",\"ttl_ms\":%d}",
-                 resource, TTL_MS);
-        for (int k = 3; k < N; k++)
-            node_pause(&world.nodes[k]);
-        lock_take(one, resource, TTL_MS, &lock);
-        pid_t poller = come_by(words, 10);
-        harness_pause_ms(600); /* what lies in the sockets is late */
-        for (int k = 3; k < N; k++)
-            node_resume(&world.nodes[k]);
-        world_wait_ready(&world, 0);
-        answer_expect(lock_extend(one, &lock, TTL_MS), 200, NULL);
-        WAIT_UNTIL(SOON_MS + 2 * SLACK_MS,
-                   count_with(resource, lock.token, TTL_MS / 2) == N);
-        leave(poller);
-        answer_expect(lock_release(one, &lock), 200, NULL);
-    }
     world_stop(&world);
 }

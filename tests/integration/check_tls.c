@@ -100,59 +100,7 @@ static double handshakes(const char *result)
 
 /* ---- the start ----------------------------------------------------------- */
 
-/*
- * What redlockd says when it does not start with these options: EX_CONFIG if
- * they are wrong, EXIT_FAILURE if a file is, which may be there the next time.
- */
-static void expect_refused(int status, const char *options, const char *reason)
-{
-    char text[6 * PATH_SIZE], *output;
-    char *argv[] = {"sh", "-c", text, NULL};
-    PRINT_TO(text, "%s --nodes 127.0.0.1:1 --listen 127.0.0.1:%d %s",
-             harness_binary(), harness_free_port(), options);
-    ck_assert_int_eq(harness_run(argv, NULL, &output), status);
-    ck_assert_msg(strstr(output, reason), "'%s' instead of '%s'", output,
-                  reason);
-    ck_assert_ptr_eq(strchr(output, '\n'), output + strlen(output) - 1);
-    free(output);
-}
-
 SUITE(tls, .timeout_s = 60);
-
-TEST(what_is_wrong_at_the_start_is_told_in_one_line)
-{
-    make_authorities();
-    const struct subject other = {.common = "other"};
-    struct pair second = authority_issue(&ours, &other);
-    expect_refused(EX_CONFIG, "--tls-cert x.pem",
-                   "--tls-cert is given without --tls-key");
-    expect_refused(EX_CONFIG, "--tls-key x.pem",
-                   "--tls-key is given without --tls-cert");
-    expect_refused(EX_CONFIG, "--tls-client-ca x.pem",
-                   "--tls-client-ca: needs TLS; give --tls-cert");
-    expect_refused(EXIT_FAILURE, "--tls-cert /none/a --tls-key /none/b",
-                   "--tls-cert \"/none/a\": No such file or directory");
-    const char *text =
-        textf("--tls-cert %s --tls-key /none/b", pair.certificate);
-    expect_refused(EXIT_FAILURE, text,
-                   "--tls-key \"/none/b\": No such file or directory");
-    text = textf("--tls-cert %s --tls-key %s", pair.certificate, second.key);
-    expect_refused(EXIT_FAILURE, text,
-                   "does not belong to the first certificate");
-    text = textf("--tls-cert %s --tls-key %s", pair.key, pair.key);
-    expect_refused(EXIT_FAILURE, text, "holds no certificate in PEM");
-    text =
-        textf("--tls-cert %s --tls-key %s", pair.certificate, pair.certificate);
-    expect_refused(EXIT_FAILURE, text, "holds no private key in PEM");
-    folder_write(second.key, "");
-    expect_refused(EXIT_FAILURE, options_with("--tls-client-ca /none/c"),
-                   "--tls-client-ca \"/none/c\": No such file");
-    text = textf("--tls-client-ca %s", second.key);
-    expect_refused(EXIT_FAILURE, options_with(text),
-                   "holds no certificate in PEM");
-    authority_free(&ours);
-    authority_free(&theirs);
-}
 
 /* Operators must notice; but whoever does not verify it is served. */
 TEST_RANGE(what_is_unwise_is_warned_of, 0, 2)
@@ -249,24 +197,6 @@ TEST_RANGE(tls_to_the_plain_port_is_refused_at_once, 0, 2)
     world_stop(&world);
 }
 
-TEST(old_versions_are_refused)
-{
-    static const char *const old[] = {
-        "NORMAL:-VERS-ALL:+VERS-TLS1.1:%COMPAT",
-        "NORMAL:-VERS-ALL:+VERS-TLS1.0:%COMPAT",
-        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA",
-        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-256-CBC:+AES-128-CBC"};
-    begin();
-    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
-        secure_set_client(&(struct secure_client){.priorities = old[i]});
-        ck_assert_msg(!is_answered(livez), "%s", old[i]);
-    }
-    connect_as(NULL);
-    ck_assert(is_answered(livez));
-    ck_assert_double_ge(handshakes("failed"), 4);
-    end();
-}
-
 TEST(only_clients_with_a_good_certificate_are_served)
 {
     const struct subject good = {.uri = "spiffe://x/a", .is_client = true};
@@ -348,26 +278,6 @@ TEST(who_has_expired_is_not_served_any_more)
     end();
 }
 
-TEST(who_expires_while_it_waits_is_granted_nothing)
-{
-    char out[TEXT_SIZE];
-    struct lock lock;
-    begin_mutual();
-    const struct pair *good = secure_client()->pair;
-    lock_take(server, "w", 60000, &lock);
-    connect_briefly();
-    int fd = waiter_send(server, "w", 60000, 45000);
-    WAIT_UNTIL(SOON_MS, !is_answered(nodes)); /* nobody connects so any more */
-    connect_as(good);
-    waiter_expect_count(server, 1);
-    harness_pause_ms(2000);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
-    close(fd);
-    lock_take(server, "w", 60000, NULL);
-    end();
-}
-
 /* ---- reload -------------------------------------------------------------- */
 
 static void reload(const char *event)
@@ -428,20 +338,5 @@ TEST(who_is_not_trusted_any_more_is_not_served_any_more)
     ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
     close(fd);
     http_disconnect();
-    end();
-}
-
-/* ---- keep-alive and large answers ---------------------------------------- */
-
-TEST(large_answers_come_whole)
-{
-    begin();
-    double before = handshakes("done");
-    for (int i = 0; i < 20; i++) {
-        const struct answer *a = answer_expect(
-            HTTP(server, .method = "GET", .path = "/openapi.yaml"), 200, NULL);
-        ck_assert_uint_gt(a->body_len, 50000);
-    }
-    ck_assert_double_le(handshakes("done"), before); /* kept alive */
     end();
 }

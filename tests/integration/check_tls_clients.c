@@ -169,27 +169,6 @@ TEST_RANGE(what_was_answered_is_held_however_the_client_leaves, 0, 2 * LEAVINGS)
     end();
 }
 
-/* It pipelines, and has not left: the requests are answered in their order. */
-TEST_RANGE(more_data_is_no_goodbye, 0, 2)
-{
-    static const char more[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
-    char out[2 * TEXT_SIZE];
-    struct lock held;
-    begin("");
-    lock_take(server, "w", TTL_MS, &held);
-    speak(_i == 1);
-    int fd = waiter_send(server, "w", TTL_MS, 45000);
-    waiter_expect_count(server, 1);
-    raw_send(fd, more, sizeof more - 1);
-    harness_pause_ms(300);
-    waiter_expect_count(server, 1);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    raw_read(fd, out, sizeof out, "{\"status\":\"alive\"}\n", SOON_MS);
-    ck_assert_int_eq(strncmp(out, "HTTP/1.1 201 ", 13), 0);
-    close(fd);
-    end();
-}
-
 /* ---- programs of others -------------------------------------------------- */
 
 /* A program that asks for "w", which is held, and waits. Then it is ended. */

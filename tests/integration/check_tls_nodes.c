@@ -139,20 +139,6 @@ TEST(tls_can_be_switched_on_in_a_service)
     world_stop(&world);
 }
 
-TEST(nodes_that_die_and_hang_cost_no_request)
-{
-    start_secure(5, "");
-    node_kill(&world.nodes[3]);
-    node_pause(&world.nodes[4]);
-    for (int i = 0; i < 20; i++)
-        lock_expect_cycle(server, "a");
-    node_start(&world.nodes[3]);
-    node_resume(&world.nodes[4]);
-    world_wait_ready(&world, 0);
-    lock_expect_cycle(server, "a");
-    world_stop(&world);
-}
-
 /* ---- certificates -------------------------------------------------------- */
 
 static const struct {
@@ -248,40 +234,6 @@ TEST(replaced_certificate_is_verified_again)
     world_stop(&world);
 }
 
-TEST(node_that_asks_gets_our_certificate)
-{
-    start_one(NULL);
-    world.nodes[0].asks = true;
-    restart_nodes(0, 1);
-    world_start_server(&world, 0, "");
-    await_node("tls_failed", "wants a client certificate");
-    world_stop_server(&world, 0);
-    const char *options = textf(
-        "--node-cert %s/" TLSNODE_CERT " --node-key %s/" TLSNODE_KEY, dir, dir);
-    world_serve(&world, 0, options);
-    lock_expect_cycle(server, "a");
-    world_stop(&world);
-}
-
-/* ---- the wrong scheme ---------------------------------------------------- */
-
-TEST(scheme_that_does_not_fit_is_named)
-{
-    start_one(NULL);
-    const char *options =
-        textf("--nodes redis://127.0.0.1:%d", world.nodes[0].port);
-    world_start_server(&world, 0, options);
-    await_node("unreachable", "if the node speaks TLS, write rediss://");
-    world_stop_server(&world, 0);
-    *world.nodes[0].tls = '\0';
-    restart_nodes(0, 1);
-    options = textf("--nodes rediss://127.0.0.1:%d --node-ca %s/" TLSNODE_CA,
-                    world.nodes[0].port, tlsnode_dir());
-    world_start_server(&world, 0, options);
-    await_node("silent", "if the node does not speak TLS, write redis://");
-    world_stop(&world);
-}
-
 /* ---- files --------------------------------------------------------------- */
 
 static void hang_up(void)
@@ -313,42 +265,6 @@ TEST(hangup_reads_the_files_again)
     lock_expect_cycle(server, "a");
     certs_free(stranger);
     world_stop(&world);
-}
-
-static void expect_refusal(int status, const char *option, const char *path,
-                           const char *reason)
-{
-    char *output;
-    char nodes[] = "rediss://:SECRET@127.0.0.1:1";
-    char flag[64];
-    PRINT_TO(flag, "--%s", option);
-    char *check[] = {(char *)harness_binary(),
-                     "--check-config",
-                     "--nodes",
-                     nodes,
-                     flag,
-                     (char *)path,
-                     NULL};
-    char *serve[] = {
-        (char *)harness_binary(), "--nodes", nodes, flag, (char *)path, NULL};
-    char *const *const both[] = {check, serve};
-    for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(harness_run(both[i], NULL, &output), status);
-        ck_assert_msg(strstr(output, reason) && strstr(output, flag), "%s",
-                      output);
-        ck_assert_lacks(output, "SECRET");
-        free(output);
-    }
-}
-
-TEST(bad_files_are_refused_at_the_start)
-{
-    tlsnode_make_dir(dir);
-    expect_refusal(EXIT_FAILURE, "node-ca", "/none.pem", "No such file");
-    expect_refusal(EXIT_FAILURE, "node-ca", textf("%s/" TLSNODE_KEY, dir),
-                   "holds no certificate in PEM");
-    expect_refusal(EX_CONFIG, "node-cert", textf("%s/" TLSNODE_CERT, dir),
-                   "without --node-key");
 }
 
 TEST(password_and_key_are_in_no_log)

@@ -140,38 +140,6 @@ TEST(who_is_revoked_loses_its_connection_and_what_it_waits_for)
     end();
 }
 
-/* Its head was let in. */
-TEST(who_is_revoked_is_not_served_with_half_a_request)
-{
-    static const char json[] = "{\"ttl_ms\":60000}";
-    char head[TEXT_SIZE], out[TEXT_SIZE];
-    struct lock lock;
-    begin(false);
-    lock_take(server, "h", 20000, &lock);
-    connect_as(&bad);
-    int fd = raw_connect(server);
-    connect_as(&good);
-    int len = PRINT_TO(head,
-                       "PUT %s/extend HTTP/1.1\r\nHost: x\r\n"
-                       "X-Lock-Token: %s\r\n"
-                       "Content-Type: application/json\r\n"
-                       "Content-Length: %zu\r\n"
-                       "Expect: 100-continue\r\n\r\n",
-                       lock.path, lock.token, strlen(json));
-    raw_send(fd, head, (size_t)len);
-    raw_read(fd, out, sizeof out, "\r\n\r\n", SOON_MS);
-    ck_assert_msg(strncmp(out, "HTTP/1.1 100 ", 13) == 0, "%s", out);
-    write_list(true, 0);
-    reload("event=tls_reloaded");
-    raw_send(fd, json, strlen(json));
-    ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
-    const struct answer *answer = lock_inspect(server, "h");
-    answer_expect(answer, 200, NULL);
-    ck_assert_int_le(answer_int(answer, "remaining_ms"), 20000);
-    close(fd);
-    end();
-}
-
 TEST(a_bad_list_changes_nothing)
 {
     struct authority other;
@@ -191,44 +159,4 @@ TEST(a_bad_list_changes_nothing)
     ck_assert_double_eq(
         http_metric(server, "redlockd_file_refused{file=\"crl\"}"), 0);
     end();
-}
-
-TEST(an_outdated_list_counts_and_is_warned_of)
-{
-    make_all();
-    write_list(true, -10);
-    connect_as(&good);
-    world_start(&world, 1, options());
-    ck_assert_int_eq(server_count_log(server, "event=tls_client_crl_outdated"),
-                     1);
-    ck_assert(is_let_in(&good) && !is_let_in(&bad));
-    end();
-}
-
-/* ---- the start ---------------------------------------------------------- */
-
-static void expect_refused(int status, const char *text, const char *reason)
-{
-    char command[7 * PATH_SIZE], *output;
-    char *argv[] = {"sh", "-c", command, NULL};
-    PRINT_TO(command, "%s --nodes 127.0.0.1:1 --listen 127.0.0.1:%d %s",
-             harness_binary(), harness_free_port(), text);
-    ck_assert_int_eq(harness_run(argv, NULL, &output), status);
-    ck_assert_has(output, reason);
-    free(output);
-}
-
-TEST(a_bad_list_is_one_line_and_no_start)
-{
-    struct authority other;
-    make_all();
-    expect_refused(EX_CONFIG, "--tls-client-crl x.pem",
-                   "--tls-client-crl: needs --tls-client-ca");
-    expect_refused(EXIT_FAILURE, options(), "No such file or directory");
-    authority_make(&other, "another authority");
-    authority_revoke(&other, list, NULL, 0, 0);
-    expect_refused(EXIT_FAILURE, options(),
-                   "is not signed by one of --tls-client-ca");
-    authority_free(&other);
-    authority_free(&authority);
 }

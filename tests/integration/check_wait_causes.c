@@ -10,7 +10,7 @@
 #include "node.h"
 #include "waiter.h"
 
-enum { N = 3, Q = 2, TTL_MS = 60000, WAIT_MS = 45000, SOON_MS = 12000 };
+enum { N = 3, TTL_MS = 60000, WAIT_MS = 45000, SOON_MS = 12000 };
 
 /* The longest: without news a hand-over mostly takes seconds. */
 #define PATIENT "--retry-delay-ms 10000"
@@ -38,11 +38,6 @@ static void begin(const char *options)
 static void begin_patiently(void)
 {
     begin(PATIENT);
-}
-
-static void begin_plainly(void)
-{
-    begin("");
 }
 
 static void hold(const struct server *server, const char *resource, int ttl_ms)
@@ -185,18 +180,6 @@ TEST(a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over)
 
 /* ---- the end of a TTL ---------------------------------------------------- */
 
-TEST(the_end_of_a_foreign_lock_is_waited_for)
-{
-    enum { FOREIGN_MS = 1500 };
-    int before = waiter_handovers(a, "release");
-    int64_t since_ms = harness_now_ms();
-    world_set(&world, 0, Q, "foreign", "4a6f2c", FOREIGN_MS);
-    expect_grant(send_waiter(a, "foreign"), "foreign");
-    ck_assert_int_ge(harness_now_ms() - since_ms, FOREIGN_MS);
-    ck_assert_int_eq(waiter_handovers(a, "release"), before);
-    answer_expect(lock_release(a, &held), 200, NULL);
-}
-
 TEST(the_end_of_the_ttl_wakes)
 {
     enum { HOLD_MS = 1500 };
@@ -212,78 +195,9 @@ TEST(the_end_of_the_ttl_wakes)
     answer_expect(lock_release(a, &held), 200, NULL);
 }
 
-/* The head learns of the new end when the old one has come. */
-TEST(an_extended_lock_is_waited_for_until_its_new_end)
-{
-    enum { HOLD_MS = 1000, LONGER_MS = 2500 };
-    hold(a, "longer", HOLD_MS);
-    int fd = waiter_send(b, "longer", TTL_MS, WAIT_MS);
-    int64_t since_ms = harness_now_ms();
-    const struct answer *answer = lock_extend(a, &held, LONGER_MS);
-    answer_expect(answer, 200, NULL);
-    int64_t validity_ms = answer_int(answer, "validity_ms");
-    expect_grant(fd, "longer");
-    ck_assert_int_ge(harness_now_ms() - since_ms, validity_ms);
-    answer_expect(lock_release(a, &held), 200, NULL);
-}
-
 /* ---- what nobody announces ----------------------------------------------- */
 
-GROUP(delay, .timeout_s = 60, .set_up_once = begin_plainly,
-      .tear_down_once = world_tear_down);
-
-/* With a TTL, and without. */
-TEST_RANGE(a_foreign_release_is_found_by_the_delay, 0, 2)
-{
-    world_set(&world, 0, Q, "theirs", "4a6f2c", _i == 0 ? TTL_MS : 0);
-    int fd = send_waiter(a, "theirs");
-    harness_pause_ms(300);
-    waiter_expect_count(a, 1);
-    world_del(&world, 0, Q, "theirs");
-    expect_grant(fd, "theirs");
-    answer_expect(lock_release(a, &held), 200, NULL);
-}
-
-TEST(no_quorum_is_waited_out)
-{
-    world_pause_nodes(&world, 0, 2);
-    int fd = send_waiter(a, "away");
-    harness_pause_ms(1200);
-    waiter_expect_count(a, 1);
-    node_resume(&world.nodes[0]);
-    expect_grant(fd, "away");
-    node_resume(&world.nodes[1]);
-    answer_expect(lock_release(a, &held), 200, NULL);
-}
-
-TEST(no_quorum_until_the_time_is_up)
-{
-    world_pause_nodes(&world, 0, 2);
-    struct verdict verdict =
-        waiter_read(waiter_send(a, "never", TTL_MS, 1000), SOON_MS);
-    ck_assert_int_eq(verdict.status, 503);
-    ck_assert_str_eq(verdict.code, "no_quorum");
-    ck_assert_int_ge(verdict.waited_ms, 1000);
-    world_resume_nodes(&world, 0, 2);
-}
-
 GROUP(own, .timeout_s = 60);
-
-TEST(a_quorum_that_is_away_while_clients_wait)
-{
-    begin("");
-    hold(a, "gone", TTL_MS);
-    int fd = send_waiter(b, "gone");
-    node_pause(&world.nodes[0]);
-    node_kill(&world.nodes[1]);
-    harness_pause_ms(1200);
-    waiter_expect_count(b, 1);
-    node_resume(&world.nodes[0]);
-    node_start(&world.nodes[1]);
-    WAIT_UNTIL(SOON_MS, lock_release(a, &held)->status != 503);
-    expect_grant(fd, "gone");
-    world_stop(&world);
-}
 
 /* ---- nodes that may not announce ------------------------------------------
  */
@@ -309,17 +223,6 @@ static void expect_handovers(void)
 static const char *const denials[] = {
     "ACL SETUSER default -subscribe", "ACL SETUSER default -publish",
     "ACL SETUSER default resetchannels -unsubscribe"};
-
-TEST_RANGE(nodes_that_never_announce_need_only_the_delay, 0, 2)
-{
-    world_start_nodes(&world, N);
-    world_admit_nodes(&world, "");
-    tell_nodes(denials[_i]); /* which are not durable then */
-    start_servers("");
-    expect_handovers();
-    ck_assert_int_eq(waiter_handovers(b, "announcement"), 0);
-    world_stop(&world);
-}
 
 /* Redis ends the connections of those that may no longer listen. */
 TEST_RANGE(announcements_that_end_while_clients_wait, 1, 3)

@@ -51,32 +51,6 @@ TEST(a_release_hands_the_lock_over)
     world_stop(&world);
 }
 
-TEST(time_up_tells_the_holder_and_the_wait)
-{
-    begin("");
-    const struct answer *a =
-        HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"w\",\"wait_ms\":300}");
-    answer_expect(a, 409, "lock_held");
-    ck_assert_int_ge(answer_int(a, "waited_ms"), 300);
-    ck_assert_int_lt(answer_int(a, "waited_ms"), 300 + SOON_MS);
-    ck_assert_int_eq(answer_int(a, "held_by.fencing_token"), held.number);
-    ck_assert_int_gt(answer_int(a, "retry_after_ms"), 0);
-    ck_assert_int_eq((int)waiters(), 0);
-    world_stop(&world);
-}
-
-TEST(a_free_lock_is_not_waited_for)
-{
-    begin("");
-    const struct answer *a =
-        HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"v\",\"wait_ms\":45000}");
-    answer_expect(a, 201, NULL);
-    ck_assert_int_lt(answer_int(a, "waited_ms"), SOON_MS);
-    world_stop(&world);
-}
-
 /* ---- clients that leave -------------------------------------------------- */
 
 static void leave_politely(int fd)
@@ -111,24 +85,6 @@ TEST_EACH(who_leaves_is_forgotten_at_once, leavings)
     answer_expect(lock_release(server, &held), 200, NULL);
     answer_expect_free(lock_inspect(server, "w"));
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "w") == 0);
-    world_stop(&world);
-}
-
-/* Requests of one connection are answered in their order. */
-TEST(a_request_behind_one_that_waits_waits_too)
-{
-    static const char more[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
-    char out[2 * TEXT_SIZE];
-    begin("");
-    int fd = send_wait();
-    raw_send(fd, more, sizeof more - 1);
-    harness_pause_ms(100);
-    ck_assert_int_eq(recv(fd, out, sizeof out, MSG_DONTWAIT), -1);
-    ck_assert_int_eq((int)waiters(), 1);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    raw_read(fd, out, sizeof out, "{\"status\":\"alive\"}\n", SOON_MS);
-    ck_assert_int_eq(strncmp(out, "HTTP/1.1 201 ", 13), 0);
-    close(fd);
     world_stop(&world);
 }
 

@@ -90,19 +90,6 @@ static void expect_last(int last)
 SUITE(wait_crowds, .timeout_s = 90, .set_up_once = begin,
       .tear_down_once = world_tear_down);
 
-TEST_RANGE(clients_that_vanish_before_the_release, 0, 2)
-{
-    int count = crowd_size();
-    hold();
-    send_crowd(count, TTL_MS);
-    waiter_expect_count(server, count);
-    int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, count + 1);
-    close_some(0, count, leavings[_i]);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    expect_last(last);
-}
-
 /*
  * Some are granted the lock in the moment in which they go: what reached their
  * kernel is theirs, for a TTL.
@@ -146,45 +133,8 @@ TEST_RANGE(a_process_that_is_killed_while_it_waits, 0, 2)
     expect_last(last);
 }
 
-/* ---- who may wait ---------------------------------------------------------
- */
-
-/* Whoever leaves makes room. */
-TEST(a_queue_is_no_longer_full_when_somebody_leaves)
-{
-    hold();
-    send_crowd(EACH_MAX, TTL_MS);
-    waiter_expect_count(server, EACH_MAX);
-    close(fds[EACH_MAX / 2]);
-    waiter_expect_count(server, EACH_MAX - 1);
-    fds[EACH_MAX / 2] = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, EACH_MAX);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    /* in their order: a thousand hand-overs */
-    for (int i = 0; i < EACH_MAX; i++) {
-        int next = i < EACH_MAX / 2 ? i : (i + 1) % EACH_MAX;
-        if (i == EACH_MAX - 1)
-            next = EACH_MAX / 2;
-        held = waiter_expect_grant(fds[next], "w", SOON_MS).lock;
-        answer_expect(lock_release(server, &held), 200, NULL);
-    }
-}
-
 /* ---- signals --------------------------------------------------------------
  */
-
-TEST(a_hangup_ends_no_wait)
-{
-    hold();
-    int fd = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, 1);
-    kill(server->pid, SIGHUP);
-    harness_pause_ms(100);
-    waiter_expect_count(server, 1);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    held = waiter_expect_grant(fd, "w", SOON_MS).lock;
-    answer_expect(lock_release(server, &held), 200, NULL);
-}
 
 GROUP(ends, .timeout_s = 90);
 

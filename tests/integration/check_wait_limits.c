@@ -12,7 +12,7 @@
 
 enum { CONNECTIONS = 136, HALF = CONNECTIONS / 2, HOLDERS = 20 };
 
-enum { SOON_MS = 9000, TTL_MS = 50000, WAIT_MS = 40000, SLACK_MS = 1000 };
+enum { SOON_MS = 9000, TTL_MS = 50000, WAIT_MS = 40000 };
 
 static struct world world;
 static struct server *server = &world.servers[0];
@@ -81,20 +81,6 @@ static void expect_status(int fd, const char *status, const char *part)
     close(fd);
 }
 
-/* How long it takes all holders to extend, each on a new connection. */
-static int extend_all(void)
-{
-    int64_t begin_ms = harness_now_ms();
-    for (int i = 0; i < HOLDERS; i++) {
-        char path[PATH_SIZE];
-        snprintf(path, sizeof path, "%s/extend", locks[i].path);
-        answer_expect(HTTP(server, .method = "PUT", .path = path,
-                           .token = locks[i].token, .is_fresh = true),
-                      200, NULL);
-    }
-    return (int)(harness_now_ms() - begin_ms);
-}
-
 TEST(all_that_wait_fill_half_of_the_connections)
 {
     for (int i = 0; i < HALF; i++)
@@ -116,71 +102,4 @@ TEST(all_that_wait_fill_half_of_the_connections)
     for (int i = 0; i < HALF; i++)
         close(fds[i]);
     waiter_expect_count(server, 0);
-}
-
-TEST(crowds_that_wait_leave_holders_their_half)
-{
-    int alone_ms = extend_all();
-    for (int i = 0; i < 2 * HALF; i++)
-        fds[i] = send_waiting(i < HALF ? 0 : 2);
-    int beside_ms = extend_all();
-    ck_assert_int_le(beside_ms, alone_ms + SLACK_MS);
-    ck_assert_int_eq((int)http_metric(server, "redlockd_waiters"), HALF);
-    for (int i = 0; i < 2 * HALF; i++)
-        close(fds[i]);
-}
-
-/* ---- identities --------------------------------------------------------- */
-
-static void start_with_identities(void)
-{
-    char path[PATH_SIZE];
-    auth_make(path, "green " AUTH_GREEN " lock prefix=*\n"
-                    "blue " AUTH_BLUE " lock,metrics prefix=*\n");
-    world_start_small(&world, CONNECTIONS, textf("--auth-file %s", path));
-}
-
-GROUP(wait_places, .timeout_s = 90, .set_up = start_with_identities,
-      .tear_down = teardown);
-
-/* A wait of blue's for the only permit of a pool, with a key of its own. */
-static int wait_for_permit(int number)
-{
-    static const char json[] =
-        "{\"resource\":\"pool\",\"limit\":1,\"wait_ms\":40000}";
-    int fd = raw_connect(server);
-    const char *asked = textf(
-        "POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer blue\r\n"
-        "Idempotency-Key: ghost-%019d\r\nContent-Type: "
-        "application/json\r\nContent-Length: %zu\r\n\r\n%s",
-        number, sizeof json - 1, json);
-    raw_send(fd, asked, strlen(asked));
-    return fd;
-}
-
-/* Not even a request that gets no place leaves its own earlier ones waiting. */
-TEST(who_has_no_place_ends_its_own_wait)
-{
-    char out[2048];
-    struct lock lock;
-    static const char json[] =
-        "{\"resource\":\"pool\",\"limit\":1,\"ttl_ms\":50000}";
-    answer_expect(auth_acquire(server, "green", json, &lock), 201, NULL);
-    for (int i = 0; i < HALF; i++)
-        fds[i] = wait_for_permit(i);
-    WAIT_UNTIL(SOON_MS,
-               auth_metric(server, "blue", "\nredlockd_waiters ") >= HALF / 2);
-    for (int i = 0; i < 2; i++) { /* which frees the place of the first one */
-        const struct answer *a = AUTH(
-            server, "blue", .method = "POST", .path = "/locks", .json = json,
-            .headers = {textf("Idempotency-Key: ghost-%019d", 0)});
-        answer_expect(a, i == 0 ? 429 : 409,
-                      i == 0 ? "rate_limited" : "lock_held");
-        if (i == 0)
-            raw_read(fds[0], out, sizeof out, "}\n", SOON_MS);
-    }
-    ck_assert_ptr_nonnull(strstr(out, "lock_held"));
-    for (int i = 0; i < HALF; i++)
-        close(fds[i]);
-    answer_expect(auth_release(server, "green", &lock), 200, NULL);
 }

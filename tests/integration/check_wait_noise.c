@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "meddler.h"
 #include "node.h"
 #include "waiter.h"
 
@@ -64,20 +63,6 @@ SUITE(wait_noise);
 
 GROUP(two_servers, .timeout_s = 60, .set_up_once = begin,
       .tear_down_once = world_tear_down);
-
-TEST(subscriptions_that_are_killed_come_back)
-{
-    hold("killed");
-    int fd = send_waiter("killed");
-    for (int i = 0; i < 3; i++) {
-        wait_for_listeners("killed");
-        for (int j = 0; j < N; j++)
-            node_do(&world.nodes[j], "CLIENT KILL TYPE pubsub");
-        lock_expect_cycle(b, "other");
-    }
-    wait_for_listeners("killed");
-    hand_over(fd, "killed");
-}
 
 /* In the moment in which they would tell. */
 TEST(subscriptions_that_are_killed_at_the_release)
@@ -171,58 +156,4 @@ TEST_EACH(a_flood_of_false_announcements, messages)
     hand_over(fd, "flood");
     for (int i = 0; i < N; i++)
         redisFree(to[i]);
-}
-
-/* ---- what is no announcement -----------------------------------------------
- */
-
-#define SAYS(kind, resource, third)                                            \
-    "*3\r\n" kind "\r\n" resource "\r\n" third "\r\n"
-#define BULK_MESSAGE "$7\r\nmessage"
-#define BULK_SUBSCRIBE "$9\r\nsubscribe"
-#define BULK_NOISE "$23\r\nredlockd:released:noise"
-
-static const char *const noises[] = {
-    "hello\r\n",
-    "-ERR not now\r\n",
-    "$2000000000\r\n",
-    "*1000000000\r\n",
-    SAYS(BULK_MESSAGE, "$5\r\nother", "$1\r\n1"),
-    SAYS(BULK_MESSAGE, BULK_NOISE, "$20\r\n99999999999999999999"),
-    SAYS(BULK_MESSAGE, BULK_NOISE, "$16\r\n9999999999999999"),
-    SAYS(BULK_SUBSCRIBE, BULK_NOISE, ":1"),
-    SAYS(BULK_MESSAGE, "$18\r\nredlockd:released:", "$0\r\n"), /* heartbeats */
-};
-
-/* All nodes say so, to b alone. */
-static void meddle_with(const char *text)
-{
-    size_t len = 0;
-    for (int i = 0; i < N; i++)
-        len += (size_t)snprintf(
-            b->ports + len, sizeof b->ports - len, "%s%d=%d", i > 0 ? "," : "",
-            world.nodes[i].port, meddle(&world.nodes[i], text));
-    ck_assert_uint_lt(len, sizeof b->ports);
-}
-
-static void begin_one(void)
-{
-    world_start(&world, N, "");
-}
-
-GROUP(noise, .timeout_s = 60, .set_up_once = begin_one,
-      .tear_down_once = world_tear_down);
-
-TEST_EACH(noise_among_the_announcements, noises)
-{
-    meddle_with(noises[_i]);
-    world_serve(&world, 1, "");
-    for (int i = 0; i < 2; i++) {
-        hold("noise");
-        int fd = send_waiter("noise");
-        harness_pause_ms(i * 1200);
-        lock_expect_cycle(b, "other");
-        hand_over(fd, "noise");
-    }
-    world_stop_server(&world, 1);
 }
