@@ -121,7 +121,7 @@ unit: $(OUT)/unit ## Run the unit tests (CK_RUN_SUITE=round: one suite)
 	JOBS=$${JOBS:-$$(nproc)} tests/lib/suites.sh $(OUT)/unit tests/unit
 
 # suites that also run with HTTP_TLS=1; the others would see nothing new
-over_tls := clients wait_clients drain http
+over_tls := clients drain api
 
 # suites that wait for long though they are small: they start first
 long_waits := data_centres machines

@@ -8,9 +8,8 @@ void auditlog_name(char dir[PATH_SIZE], char path[PATH_SIZE])
     (void)snprintf(path, PATH_SIZE, "%.200s/audit", dir);
 }
 
-void auditlog_start(struct world *world, int nodes, const char *path,
-                    const char *options)
+void auditlog_start(int nodes, const char *path, const char *options)
 {
     const char *text = textf("--audit-log %s %s", path, options);
-    world_start(world, nodes, text);
+    world_start(nodes, text);
 }

@@ -10,7 +10,6 @@
 void auditlog_name(char dir[PATH_SIZE], char path[PATH_SIZE]);
 
 /* As world_start; its server writes the audit log at path. */
-void auditlog_start(struct world *world, int nodes, const char *path,
-                    const char *options);
+void auditlog_start(int nodes, const char *path, const char *options);
 
 #endif

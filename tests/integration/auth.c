@@ -32,19 +32,19 @@ const char auth_standard[] =
     "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n"
     "gate cert:dns:gate lock prefix=*\n";
 
-void auth_start(struct world *world, int nodes, char path[PATH_SIZE])
+void auth_start(int nodes, char path[PATH_SIZE])
 {
     auth_make(path, auth_standard);
-    world_start(world, nodes, textf("--auth-file %s", path));
+    world_start(nodes, textf("--auth-file %s", path));
 }
 
-void auth_finish(struct world *world)
+void auth_finish(void)
 {
-    char *log = harness_read_file(world->servers[0].log);
+    char *log = harness_read_file(here->log);
     if (strstr(log, "Bearer") != NULL)
         harness_fail("the log contains a token");
     free(log);
-    world_finish(world);
+    world_finish();
 }
 
 void auth_change(const char *path, const char *text)
@@ -60,8 +60,7 @@ void auth_reload(const struct server *server, const char *path,
     int before = server_count_log(server, "event=auth_file_re");
     auth_change(path, text);
     kill(server->pid, SIGHUP);
-    WAIT_UNTIL(SOON_MS,
-               server_count_log(server, "event=auth_file_re") > before);
+    SOON(server_count_log(server, "event=auth_file_re") > before);
 }
 
 const struct answer *auth_call(const struct server *server, const char *token,
@@ -100,6 +99,6 @@ double auth_metric(const struct server *server, const char *token,
     const struct answer *answer =
         AUTH(server, token, .method = "GET", .path = "/metrics");
     const char *line = strstr(answer->body, sample);
-    answer_expect(answer, 200, NULL);
+    expect_ok(answer);
     return line != NULL ? strtod(line + strlen(sample), NULL) : -1;
 }

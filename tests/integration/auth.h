@@ -21,10 +21,10 @@ void auth_make(char path[PATH_SIZE], const char *text);
 extern const char auth_standard[];
 
 /* A world of nodes and one server, whose auth file has auth_standard. */
-void auth_start(struct world *world, int nodes, char path[PATH_SIZE]);
+void auth_start(int nodes, char path[PATH_SIZE]);
 
 /* Ends it, and fails if the server has logged a token. */
-void auth_finish(struct world *world);
+void auth_finish(void);
 
 /* Another text for the file, at once. */
 void auth_change(const char *path, const char *text);

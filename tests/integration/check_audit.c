@@ -20,8 +20,6 @@
 
 enum { N = 3, SOON_MS = 20000, CLIENTS = 4, ROTATIONS = 8, LONG_NAMES = 15 };
 
-static struct world world;
-static const struct server *const server = &world.servers[0];
 static char dir[PATH_SIZE], path[PATH_SIZE];
 
 /* ---- the file ----------------------------------------------------------- */
@@ -89,20 +87,20 @@ static void expect_force(const struct lock *lock, json_int_t number,
                          const char *event)
 {
     const char *target = textf("%s?force=%lld", lock->path, (long long)number);
-    expect_line(HTTP(server, .method = "DELETE", .path = target), event);
+    expect_line(HTTP(here, .method = "DELETE", .path = target), event);
 }
 
 static void play_one_lock(void)
 {
     struct lock lock;
-    expect_line(lock_acquire(server, "one", 9000, &lock), "grant");
+    expect_line(lock_acquire(here, "one", 9000, &lock), "grant");
     keep_token(lock.token);
-    expect_line(lock_extend(server, &lock, 9000), "extend");
-    expect_line(lock_acquire(server, "one", 9000, NULL), "refused");
+    expect_line(lock_extend(here, &lock, 9000), "extend");
+    expect_line(lock_acquire(here, "one", 9000, NULL), "refused");
     expect_force(&lock, lock.number - 1, "refused");
-    expect_line(lock_release(server, &lock), "release");
-    expect_line(lock_extend(server, &lock, 9000), "refused");
-    expect_line(lock_acquire(server, "one", 9000, &lock), "grant");
+    expect_line(lock_release(here, &lock), "release");
+    expect_line(lock_extend(here, &lock, 9000), "refused");
+    expect_line(lock_acquire(here, "one", 9000, &lock), "grant");
     keep_token(lock.token);
     expect_force(&lock, lock.number, "force_release");
 }
@@ -112,17 +110,16 @@ SUITE(audit, .timeout_s = 120);
 TEST(each_event_has_its_line_before_the_answer)
 {
     auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "");
+    auditlog_start(N, path, "");
     play_one_lock();
     int before = tally_file(path).lines;
-    answer_expect_free(lock_inspect(server, "one"));
-    answer_expect(
-        HTTP(server, .method = "POST", .path = "/locks", .json = "{}"), 400,
-        "invalid_request");
+    answer_expect_free(lock_inspect(here, "one"));
+    answer_expect(HTTP(here, .method = "POST", .path = "/locks", .json = "{}"),
+                  400, "invalid_request");
     ck_assert_int_eq(tally_file(path).lines, before);
-    world_stop(&world);
+    world_stop();
     expect_no_tokens(path);
-    expect_no_tokens(server->log);
+    expect_no_tokens(here->log);
     char *text = harness_read_file(path);
     ck_assert_lacks(text, KEY);
     free(text);
@@ -143,10 +140,10 @@ static void work(int client, const char *stop, int out)
     struct lock lock;
     const char *resource = textf("r%d", client % 3);
     while (access(stop, F_OK) != 0) {
-        if (lock_acquire(server, resource, 9000, &lock)->status != 201)
+        if (lock_acquire(here, resource, 9000, &lock)->status != 201)
             continue;
         counted.grants++;
-        counted.releases += lock_release(server, &lock)->status == 200;
+        counted.releases += lock_release(here, &lock)->status == 200;
     }
     ck_assert_int_eq(write(out, &counted, sizeof counted), (int)sizeof counted);
     _exit(0);
@@ -162,11 +159,11 @@ static void rotate(int number)
 {
     struct stat info = {0};
     const char *moved = textf("%s.%d", path, number);
-    WAIT_UNTIL(SOON_MS, stat(path, &info) == 0 && info.st_size > 0);
+    AWHILE(stat(path, &info) == 0 && info.st_size > 0);
     ck_assert_int_eq(rename(path, moved), 0);
-    harness_pause_ms(number % 3 * 5); /* the old one is still written to */
-    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
-    WAIT_UNTIL(SOON_MS, exists(path));
+    pause_ms(number % 3 * 5); /* the old one is still written to */
+    ck_assert_int_eq(kill(here->pid, SIGHUP), 0);
+    AWHILE(exists(path));
 }
 
 TEST(a_rotation_loses_and_tears_no_line)
@@ -176,7 +173,7 @@ TEST(a_rotation_loses_and_tears_no_line)
     pid_t pids[CLIENTS];
     int ends[2];
     auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "--log-level info");
+    auditlog_start(N, path, "--log-level info");
     const char *stop = textf("%.200s/stop", dir);
     ck_assert_int_eq(pipe(ends), 0);
     for (int i = 0; i < CLIENTS; i++) {
@@ -194,7 +191,7 @@ TEST(a_rotation_loses_and_tears_no_line)
         sum.grants += counted.grants;
         sum.releases += counted.releases;
     }
-    world_stop(&world);
+    world_stop();
     for (int i = 0; i <= ROTATIONS; i++) {
         const char *moved = textf(i < ROTATIONS ? "%s.%d" : "%s", path, i);
         char *text = harness_read_file(moved);
@@ -219,13 +216,13 @@ static void cycle_long(int number)
         len += (size_t)snprintf(json + len, sizeof json - len, ",\"%c%0254d\"",
                                 'a' + i, i);
     (void)snprintf(json + len, sizeof json - len, "]}");
-    grant_take(server, json, NULL, &grant);
-    answer_expect(lock_release(server, &grant), 200, NULL);
+    grant_take(here, json, NULL, &grant);
+    lock_drop(here, &grant);
 }
 
 static int lost(void)
 {
-    return (int)http_metric(server, "redlockd_audit_lost_total");
+    return (int)http_metric(here, "redlockd_audit_lost_total");
 }
 
 /* Until lines are lost; returns the number of all. */
@@ -259,7 +256,7 @@ static void read_fifo(int fd, struct tally *tally, int lines)
         if (len == 0 && tally->grants + tally->releases + tally->lost >= lines)
             return;
         if (got <= 0)
-            harness_pause_ms(5);
+            pause_ms(5);
     }
 }
 
@@ -268,7 +265,7 @@ TEST(a_reader_that_stopped_keeps_nobody_from_locking)
     struct tally tally = {0};
     auditlog_name(dir, path);
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    auditlog_start(&world, N, path, "--log-level info"); /* nobody reads yet */
+    auditlog_start(N, path, "--log-level info"); /* nobody reads yet */
     int lines = overflow();
     int fd = open(path, O_RDONLY | O_NONBLOCK);
     ck_assert_int_ge(fd, 0);
@@ -277,8 +274,8 @@ TEST(a_reader_that_stopped_keeps_nobody_from_locking)
     read_fifo(fd, &tally, lines + 2);
     ck_assert_int_eq(tally.lost, lost());
     ck_assert_int_eq(tally.grants + tally.releases + tally.lost, lines + 2);
-    world_stop(&world);
-    ck_assert(server_count_log(server, "level=error event=audit_lines_lost "));
+    world_stop();
+    ck_assert(server_count_log(here, "level=error event=audit_lines_lost "));
 }
 
 /* The file takes ten more bytes; or any number again. */
@@ -287,9 +284,9 @@ static void limit_file(bool is_full)
     struct stat info;
     struct rlimit limit;
     ck_assert_int_eq(stat(path, &info), 0);
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, NULL, &limit), 0);
+    ck_assert_int_eq(prlimit(here->pid, RLIMIT_FSIZE, NULL, &limit), 0);
     limit.rlim_cur = is_full ? (rlim_t)info.st_size + 10 : limit.rlim_max;
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    ck_assert_int_eq(prlimit(here->pid, RLIMIT_FSIZE, &limit, NULL), 0);
 }
 
 /* Under --audit-required it does; what is held can be looked at. */
@@ -297,28 +294,28 @@ TEST(a_required_line_that_is_not_taken_stops_changes)
 {
     struct lock lock;
     auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "--audit-required on --log-level off");
-    lock_take(server, "a", 60000, &lock);
-    WAIT_UNTIL(5000, world_count_keys(&world, "a") == N);
+    auditlog_start(N, path, "--audit-required on --log-level off");
+    lock_take(here, "a", 60000, &lock);
+    WAIT_UNTIL(5000, count_keys("a") == N);
     limit_file(true);
     for (int i = 0; i < 3; i++) {
-        answer_expect(lock_acquire(server, "b", 60000, NULL), 503,
+        answer_expect(lock_acquire(here, "b", 60000, NULL), 503,
                       "audit_unavailable");
-        answer_expect(lock_extend(server, &lock, 60000), 503,
+        answer_expect(lock_extend(here, &lock, 60000), 503,
                       "audit_unavailable");
-        answer_expect(lock_release(server, &lock), 503, "audit_unavailable");
+        answer_expect(lock_release(here, &lock), 503, "audit_unavailable");
     }
-    answer_expect_held(lock_inspect(server, "a"));
-    ck_assert_int_eq(world_count_keys(&world, "a"), N);
-    ck_assert_int_eq(world_count_keys(&world, "b"), 0);
+    answer_expect_held(lock_inspect(here, "a"));
+    ck_assert_int_eq(count_keys("a"), N);
+    ck_assert_int_eq(count_keys("b"), 0);
     limit_file(false);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    lock_expect_cycle(server, "b");
+    lock_drop(here, &lock);
+    lock_expect_cycle(here, "b");
     struct tally tally = tally_file(path);
     ck_assert_int_eq(tally.grants, 2);
     ck_assert_int_eq(tally.releases, 2);
     ck_assert_int_eq(lost(), 0);
-    world_stop(&world);
+    world_stop();
 }
 
 /* ---- stdout, and what is no file ---------------------------------------- */
@@ -326,13 +323,12 @@ TEST(a_required_line_that_is_not_taken_stops_changes)
 TEST(lines_go_to_stdout)
 {
     PRINT_TO(path, "-");
-    auditlog_start(&world, N, path,
-                   "--log-format json"); /* into the same file here */
-    lock_expect_cycle(server, "a");
-    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
-    lock_expect_cycle(server, "b");
-    world_stop(&world);
-    struct tally tally = tally_file(server->log);
+    auditlog_start(N, path, "--log-format json"); /* into the same file here */
+    lock_expect_cycle(here, "a");
+    ck_assert_int_eq(kill(here->pid, SIGHUP), 0);
+    lock_expect_cycle(here, "b");
+    world_stop();
+    struct tally tally = tally_file(here->log);
     ck_assert_int_eq(tally.grants, 2);
     ck_assert_int_eq(tally.releases, 2);
 }

@@ -15,18 +15,16 @@
 
 enum { N = 3, SOON_MS = 9000 };
 
-static struct world world;
-static struct server *const server = &world.servers[0];
 static char path[PATH_SIZE];
 
 static void start(void)
 {
-    auth_start(&world, N, path);
+    auth_start(N, path);
 }
 
 static void finish(void)
 {
-    auth_finish(&world);
+    auth_finish();
 }
 
 /* ---- 401 ---------------------------------------------------------------- */
@@ -42,21 +40,19 @@ TEST(a_reload_changes_who_may_ask)
 {
     char out[8192];
     static const char ask[] = ASK("Authorization: Bearer red\r\n");
-    int fd = raw_connect(server);
+    int fd = raw_connect(here);
     raw_send(fd, ask, sizeof ask - 1);
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
-    auth_reload(server, path, "blue " AUTH_BLUE " read,metrics prefix=*\n");
-    ck_assert_int_eq(server_count_log(server, "identities=1"), 1);
+    auth_reload(here, path, "blue " AUTH_BLUE " read,metrics prefix=*\n");
+    ck_assert_int_eq(server_count_log(here, "identities=1"), 1);
     raw_send(fd, ask, sizeof ask - 1); /* the connection is as it was */
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_msg(strncmp(out, "HTTP/1.1 401 ", 13) == 0, "%s", out);
     close(fd);
-    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"), 200,
-                  NULL);
-    auth_reload(server, path, auth_standard);
-    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
-                  NULL);
+    expect_ok(AUTH(here, "blue", .method = "GET", .path = "/nodes"));
+    auth_reload(here, path, auth_standard);
+    expect_ok(AUTH(here, "red", .method = "GET", .path = "/nodes"));
 }
 
 static const struct {
@@ -70,35 +66,32 @@ static const struct {
 
 static double refused(void)
 {
-    return auth_metric(server, "blue",
-                       "\nredlockd_file_refused{file=\"auth\"} ");
+    return auth_metric(here, "blue", "\nredlockd_file_refused{file=\"auth\"} ");
 }
 
 static double last_read(void)
 {
     return auth_metric(
-        server, "blue",
-        "\nredlockd_file_read_timestamp_seconds{file=\"auth\"} ");
+        here, "blue", "\nredlockd_file_read_timestamp_seconds{file=\"auth\"} ");
 }
 
 TEST_EACH(a_bad_reload_changes_nothing, bad_files)
 {
     double read_s = last_read();
     ck_assert(read_s > 0 && refused() == 0);
-    int before = server_count_log(server, bad_files[_i].says);
-    auth_reload(server, path, bad_files[_i].text);
-    ck_assert_int_eq(server_count_log(server, bad_files[_i].says), before + 1);
-    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
-                  NULL);
+    int before = server_count_log(here, bad_files[_i].says);
+    auth_reload(here, path, bad_files[_i].text);
+    ck_assert_int_eq(server_count_log(here, bad_files[_i].says), before + 1);
+    expect_ok(AUTH(here, "red", .method = "GET", .path = "/nodes"));
     ck_assert(last_read() == read_s && refused() == 1);
-    auth_reload(server, path, auth_standard);
+    auth_reload(here, path, auth_standard);
     ck_assert(last_read() >= read_s && refused() == 0);
 }
 
 /* The head of an acquire of red, with this body. */
 static int send_head(const char *json, const char *fields)
 {
-    int fd = raw_connect(server);
+    int fd = raw_connect(here);
     const char *text =
         textf("POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer red\r\n"
               "Content-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
@@ -112,8 +105,7 @@ static int send_waiting(void)
     static const char json[] = "{\"resource\":\"r/w\",\"wait_ms\":45000}";
     int fd = send_head(json, "");
     raw_send(fd, json, sizeof json - 1);
-    WAIT_UNTIL(SOON_MS,
-               auth_metric(server, "blue", "\nredlockd_waiters ") == 1);
+    SOON(auth_metric(here, "blue", "\nredlockd_waiters ") == 1);
     return fd;
 }
 
@@ -138,14 +130,14 @@ static const struct {
 TEST_EACH(who_may_not_any_more_waits_no_longer, losses)
 {
     struct lock lock;
-    answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/w\"}", &lock),
+    answer_expect(auth_acquire(here, "red", "{\"resource\":\"r/w\"}", &lock),
                   201, NULL);
     int fd = send_waiting();
-    auth_reload(server, path, losses[_i].text);
+    auth_reload(here, path, losses[_i].text);
     expect_start(fd, losses[_i].answer);
-    ck_assert(auth_metric(server, "blue", "\nredlockd_waiters ") == 0);
-    answer_expect(auth_release(server, "blue", &lock), 200, NULL);
-    auth_reload(server, path, auth_standard);
+    ck_assert(auth_metric(here, "blue", "\nredlockd_waiters ") == 0);
+    expect_ok(auth_release(here, "blue", &lock));
+    auth_reload(here, path, auth_standard);
 }
 
 /* Its head was let in. */
@@ -156,12 +148,12 @@ TEST_EACH(a_request_is_judged_again_when_it_is_whole, losses)
     int fd = send_head(json, "Expect: 100-continue\r\n");
     raw_read(fd, out, sizeof out, "\r\n\r\n", SOON_MS);
     ck_assert_msg(strncmp(out, "HTTP/1.1 100 ", 13) == 0, "%s", out);
-    auth_reload(server, path, losses[_i].text);
+    auth_reload(here, path, losses[_i].text);
     raw_send(fd, json, sizeof json - 1);
     expect_start(fd, losses[_i].answer);
     answer_expect_free(
-        AUTH(server, "blue", .method = "GET", .path = "/locks/~ci9i"));
-    auth_reload(server, path, auth_standard);
+        AUTH(here, "blue", .method = "GET", .path = "/locks/~ci9i"));
+    auth_reload(here, path, auth_standard);
 }
 
 /* ---- the start ---------------------------------------------------------- */

@@ -17,7 +17,6 @@ enum {
     PROBES = 30,
 };
 
-static struct world world;
 static char ids[N][64]; /* the replication IDs */
 
 SUITE(backups, .timeout_s = 120, .tags = "slow");
@@ -55,7 +54,7 @@ static void cycle(int servers)
     struct lock lock;
     for (int i = 0; i < servers; i++) {
         lock_take(&world.servers[i], "cycled", 5000, &lock);
-        answer_expect(lock_release(&world.servers[i], &lock), 200, NULL);
+        lock_drop(&world.servers[i], &lock);
     }
 }
 
@@ -63,11 +62,11 @@ static void expect_kept(int servers, struct lock *held)
 {
     for (int i = 0; i < PROBES; i++) {
         cycle(servers);
-        harness_pause_ms(50);
+        pause_ms(50);
     }
     for (int i = 0; i < servers; i++) {
-        answer_expect(lock_extend(&world.servers[i], held, HELD_MS), 200, NULL);
-        ck_assert_int_eq(rival_count_voting(&world, i), N);
+        expect_ok(lock_extend(&world.servers[i], held, HELD_MS));
+        ck_assert_int_eq(rival_count_voting(i), N);
     }
 }
 
@@ -88,28 +87,28 @@ TEST_RANGE(story_74_backups_of_all_nodes_cost_no_request, 0, 2)
 {
     struct lock held;
     pid_t pids[N];
-    world_start_nodes(&world, N);
+    world_start_nodes(N);
     if (_i == 1) /* not durable: it could not be readmitted */
         for (int i = 0; i < N; i++)
             node_do(&world.nodes[i], "CONFIG SET appendfsync everysec");
-    world_start_server(&world, 0, "--first-start yes");
-    world_start_server(&world, 1, "--first-start yes");
+    world_start_server(0, "--first-start yes");
+    world_start_server(1, "--first-start yes");
     for (int i = 0; i < 2; i++) {
-        world_wait_ready(&world, i);
-        WAIT_UNTIL(SYNC_MS, rival_count_voting(&world, i) == N);
+        world_wait_ready(i);
+        rival_await_count(i, N);
     }
-    lock_take(&world.servers[0], "held", HELD_MS, &held);
-    harness_pause_ms(1500); /* each server has looked at each node */
+    lock_take(here, "held", HELD_MS, &held);
+    pause_ms(1500); /* each server has looked at each node */
     note_ids();
     back_up_all(pids);
-    WAIT_UNTIL(SYNC_MS, (cycle(1 + _i), have_other_ids()));
+    AWHILE((cycle(1 + _i), have_other_ids()));
     expect_kept(2, &held);
     note_ids();
     for (int i = 0; i < N; i++) {
         ck_assert_int_eq(harness_reap(pids[i], SYNC_MS), 0);
         node_do(&world.nodes[i], "CONFIG SET repl-backlog-ttl 1");
     }
-    WAIT_UNTIL(SYNC_MS, (cycle(1 + _i), have_other_ids()));
+    AWHILE((cycle(1 + _i), have_other_ids()));
     expect_kept(2, &held);
-    world_stop(&world);
+    world_stop();
 }

@@ -29,24 +29,18 @@ struct contest {
     atomic_bool is_begun, is_over;
 };
 
-static struct world world;
 static struct contest *contest;
 static pid_t workers[WORKERS];
 
 static void setup(void)
 {
-    world_start(&world, N, "");
+    world_start(N, "");
     contest = harness_share(sizeof *contest);
 }
 
 static void teardown(void)
 {
-    world_stop(&world);
-}
-
-static void pause_ms(int64_t ms)
-{
-    usleep((useconds_t)ms * 1000);
+    world_stop();
 }
 
 /* False: the contest ended before the lock was granted. */
@@ -54,11 +48,12 @@ static bool acquire(struct lock *lock, int poll_ms)
 {
     while (!atomic_load(&contest->is_over)) {
         const struct answer *answer =
-            lock_acquire(&world.servers[0], "contended", 10000, lock);
+            lock_acquire(here, "contended", 10000, lock);
         if (answer->status == 201)
             return true;
         answer_expect(answer, 409, "lock_held");
-        pause_ms(poll_ms > 0 ? poll_ms : answer_int(answer, "retry_after_ms"));
+        pause_ms(poll_ms > 0 ? poll_ms
+                             : (int)answer_int(answer, "retry_after_ms"));
     }
     return false;
 }
@@ -66,7 +61,7 @@ static bool acquire(struct lock *lock, int poll_ms)
 static void work(int worker, int poll_ms, int turns)
 {
     struct lock lock;
-    lock_inspect(&world.servers[0], "contended"); /* connects */
+    lock_inspect(here, "contended"); /* connects */
     atomic_fetch_add(&contest->ready, 1);
     while (!atomic_load(&contest->is_begun))
         pause_ms(1);
@@ -75,7 +70,7 @@ static void work(int worker, int poll_ms, int turns)
         if (atomic_exchange(&contest->last, worker) != worker)
             atomic_fetch_add(&contest->hand_overs, 1);
         pause_ms(HOLD_MS);
-        if (lock_release(&world.servers[0], &lock)->status != 200)
+        if (lock_release(here, &lock)->status != 200)
             atomic_fetch_add(&contest->failed, 1);
     }
 }
@@ -124,7 +119,7 @@ static int contend(int poll_ms)
     pause_ms(RUN_MS);
     int hand_overs = atomic_load(&contest->hand_overs);
     if (poll_ms == 0)
-        WAIT_UNTIL(SOON_MS, has_each_a_grant());
+        AWHILE(has_each_a_grant());
     atomic_store(&contest->is_over, true);
     end();
     for (int i = 0; i < WORKERS; i++) {

@@ -17,8 +17,6 @@ static const char standard[] =
     "mail cert:email:a@two.example lock prefix=*\n"
     "plain cert:cn:plain lock prefix=*\n";
 
-static struct world world;
-static struct server *const server = &world.servers[0];
 static struct authority ours, root, narrow, by_dns;
 
 static const struct subject of_one = {.dns = "one.example",
@@ -40,12 +38,12 @@ static void start(void)
              "--tls-cert %s --tls-key %s --tls-client-ca %s --auth-file %s",
              pair.certificate, pair.key, root.path, path);
     secure_set_client(&(struct secure_client){.authority = ours.path});
-    world_start(&world, N, options);
+    world_start(N, options);
 }
 
 static void finish(void)
 {
-    world_finish(&world);
+    world_finish();
     authority_free(&ours);
     authority_free(&root);
     authority_free(&narrow);
@@ -60,9 +58,9 @@ static const char *name_of(const struct authority *authority,
     secure_set_client(
         &(struct secure_client){.authority = ours.path, .pair = &shown});
     const struct answer *a =
-        http_try(server, &(struct request){.method = "POST",
-                                           .path = "/locks",
-                                           .json = "{\"resource\":\"r\"}"});
+        http_try(here, &(struct request){.method = "POST",
+                                         .path = "/locks",
+                                         .json = "{\"resource\":\"r\"}"});
     if (a == NULL || a->status == 401)
         return NULL; /* its handshake is refused, or it is not known */
     answer_expect(a, 201, NULL);
@@ -70,7 +68,7 @@ static const char *name_of(const struct authority *authority,
     const char *owner = textf("%s", answer_text(a, "owner"));
     snprintf(lock.token, sizeof lock.token, "%s", answer_text(a, "token"));
     http_disconnect();
-    answer_expect(auth_release(server, NULL, &lock), 200, NULL);
+    expect_ok(auth_release(here, NULL, &lock));
     return owner;
 }
 

@@ -15,8 +15,6 @@
 
 enum { HELD_MS = 6000, AWHILE_MS = 30000, SOON_MS = 8000 };
 
-static struct world world;
-
 SUITE(durable, .timeout_s = 120, .tags = "slow");
 
 /*
@@ -27,21 +25,20 @@ SUITE(durable, .timeout_s = 120, .tags = "slow");
 TEST(story_29_a_life_without_the_file_costs_the_vote)
 {
     struct node *node = &world.nodes[0];
-    rival_start(&world, 3, 1, SMALL);
+    rival_start(3, 1, SMALL);
     node_kill(node);
     node->is_durable = false;
     node_start(node);
-    WAIT_UNTIL(SOON_MS,
-               node_integer(node, "HEXISTS redlockd:state admit") == 1);
-    WAIT_UNTIL(SOON_MS, rival_is_voting(&world, 0, 0));
+    SOON(node_integer(node, "HEXISTS redlockd:state admit") == 1);
+    SOON(rival_is_voting(0, 0));
     struct lock lock;
     int64_t promised_ms = harness_now_ms();
-    lock_take(&world.servers[0], "meanwhile", HELD_MS, &lock);
+    lock_take(here, "meanwhile", HELD_MS, &lock);
     node_kill(node);
     node->is_durable = true;
     node_start(node);
-    WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 0, "quarantined"));
-    WAIT_UNTIL(AWHILE_MS, rival_is_in_state(&world, 0, 0, "voting"));
+    rival_await_state(0, 0, "quarantined");
+    rival_await_state(0, 0, "voting");
     ck_assert_int_ge(harness_now_ms() - promised_ms, HELD_MS);
-    world_stop(&world);
+    world_stop();
 }

@@ -17,28 +17,24 @@
 
 enum { SOON_MS = 8000 };
 
-static struct world world;
-
 SUITE(epochs, .timeout_s = 120, .tags = "slow");
 
 /* Two servers that disagree about the same nodes at the same epoch. */
 TEST(story_10_another_configuration_is_named_and_never_admitted)
 {
     struct lock lock;
-    rival_start(&world, 3, 1, SMALL);
+    rival_start(3, 1, SMALL);
     const char *options = textf("--nodes 127.0.0.1:%d,127.0.0.1:%d",
                                 world.nodes[0].port, world.nodes[1].port);
-    world_start_server(&world, 1, options);
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/livez") == 200);
+    world_start_server(1, options);
+    world_await(1, "/livez");
     for (int i = 0; i < 2; i++)
-        WAIT_UNTIL(SOON_MS,
-                   rival_is_in_state(&world, 1, i, "other_configuration"));
-    ck_assert_has(rival_told(&world, 1, 0, "detail"), "--config-epoch 2");
-    answer_expect(lock_acquire(&world.servers[1], "other", 900, &lock), 503,
-                  "no_quorum");
-    ck_assert_int_eq(rival_count_voting(&world, 0), 3);
-    rival_cycle(&world.servers[0], "other");
-    world_stop(&world);
+        rival_await_state(1, i, "other_configuration");
+    ck_assert_has(rival_told(1, 0, "detail"), "--config-epoch 2");
+    answer_expect(lock_acquire(there, "other", 900, &lock), 503, "no_quorum");
+    ck_assert_int_eq(rival_count_voting(0), 3);
+    rival_cycle(here, "other");
+    world_stop();
 }
 
 /*
@@ -48,20 +44,20 @@ TEST(story_10_another_configuration_is_named_and_never_admitted)
 TEST(servers_with_other_limits_vote_and_wait_for_long_locks)
 {
     struct lock lock;
-    rival_start(&world, 5, 1, "--max-ttl-ms 8000");
-    world_serve(&world, 1, SMALL);
-    ck_assert_int_eq(rival_count_voting(&world, 1), 5);
+    rival_start(5, 1, "--max-ttl-ms 8000");
+    world_serve(1, SMALL);
+    ck_assert_int_eq(rival_count_voting(1), 5);
     int64_t promised_ms = harness_now_ms();
-    lock_take(&world.servers[0], "long", 8000, &lock);
-    world_stop_server(&world, 0);
+    lock_take(here, "long", 8000, &lock);
+    world_stop_server(0);
     for (int i = 0; i < 2; i++)
         node_do(&world.nodes[i], "FLUSHALL");
     for (int i = 0; i < 2; i++)
-        WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 1, i, "quarantined"));
-    WAIT_UNTIL(30000, rival_count_voting(&world, 1) == 5);
+        rival_await_state(1, i, "quarantined");
+    rival_await_count(1, 5);
     ck_assert_int_ge(harness_now_ms() - promised_ms, 8000);
-    rival_cycle(&world.servers[1], "long");
-    world_stop(&world);
+    rival_cycle(there, "long");
+    world_stop();
 }
 
 static bool is_any_granted(const char *resource)
@@ -92,29 +88,29 @@ TEST(story_32_and_33_nodes_change_under_running_servers)
 {
     struct lock lock;
     char options[300];
-    rival_start(&world, 5, 2, "--max-ttl-ms 4000 --node-timeout-ms 300");
+    rival_start(5, 2, "--max-ttl-ms 4000 --node-timeout-ms 300");
     list_nodes(options, SMALL RENAMED, 3);
-    lock_take(&world.servers[0], "long", 4000, &lock);
+    lock_take(here, "long", 4000, &lock);
     int64_t valid_until_ms = harness_now_ms() + lock.validity_ms;
     for (int i = 2; i < 4; i++)
-        world_start_server(&world, i, options);
+        world_start_server(i, options);
     for (int i = 2; i < 4; i++)
-        WAIT_UNTIL(SOON_MS, http_probe(&world.servers[i], "/livez") == 200);
+        world_await(i, "/livez");
     while (harness_now_ms() < valid_until_ms - 500)
         ck_assert(!is_any_granted("long") ||
                   harness_now_ms() >= valid_until_ms);
     for (int i = 0; i < 2; i++) {
-        WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, i, 0, "superseded"));
-        ck_assert_has(rival_told(&world, i, 0, "detail"),
+        rival_await_state(i, 0, "superseded");
+        ck_assert_has(rival_told(i, 0, "detail"),
                       "carries configuration epoch");
         answer_expect(lock_acquire(&world.servers[i], "old", 900, &lock), 503,
                       "no_quorum");
     }
     for (int i = 2; i < 4; i++)
-        WAIT_UNTIL(2 * SOON_MS, rival_count_voting(&world, i) == 3);
+        rival_await_count(i, 3);
     ck_assert_int_ge(harness_now_ms(), valid_until_ms);
     rival_cycle(&world.servers[2], "long");
     ck_assert_str_eq(node_text(&world.nodes[0], "HGET redlockd:state max_ttl"),
                      "1000");
-    world_stop(&world);
+    world_stop();
 }

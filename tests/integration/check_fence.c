@@ -27,8 +27,6 @@ struct store {
     char failure[256];
 };
 
-static struct world world;
-
 static void note(struct store *store, const char *what, int resource,
                  long long value)
 {
@@ -113,7 +111,7 @@ static void restart_each_node(struct store *store)
         node_kill(&world.nodes[i]);
         wait_for_grants(store, grants_wanted() / (8 * N));
         node_start(&world.nodes[i]);
-        WAIT_UNTIL(20000, is_voting_everywhere(0) && is_voting_everywhere(1));
+        AWHILE(is_voting_everywhere(0) && is_voting_everywhere(1));
     }
 }
 
@@ -124,7 +122,7 @@ TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
     struct store *store = harness_share(sizeof(struct store));
     pid_t workers[WORKERS];
 
-    world_start_two(&world, N, "");
+    world_start_two(N, "");
     for (int i = 0; i < WORKERS; i++)
         workers[i] = start_worker(store, i);
     restart_each_node(store);
@@ -133,5 +131,5 @@ TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
     ck_assert_msg(atomic_load(&store->failed) == 0, "%d failures; first: %s",
                   atomic_load(&store->failed), store->failure);
     ck_assert_int_ge(atomic_load(&store->grants), grants_wanted());
-    world_stop(&world);
+    world_stop();
 }

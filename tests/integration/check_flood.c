@@ -13,20 +13,18 @@ enum { LIMIT = 200 };
 /* Less than the 10 s in which a request has to come: none is cut for that. */
 enum { WAIT_MS = 8000 };
 
-static struct world world;
-static struct server *server = &world.servers[0];
 static int fds[LIMIT + 1];
 
 static void setup(void)
 {
-    world_start_small(&world, LIMIT, "");
+    world_start_small(LIMIT, "");
     http_disconnect();
-    WAIT_UNTIL(WAIT_MS, http_probe(server, "/livez") == 200);
+    world_await(0, "/livez");
 }
 
 static void teardown(void)
 {
-    world_stop(&world);
+    world_stop();
 }
 
 static void ask(int fd)
@@ -46,7 +44,7 @@ static void expect_answer(int fd)
 static void fill(void)
 {
     for (int i = 0; i < LIMIT; i++)
-        fds[i] = raw_connect(server);
+        fds[i] = raw_connect(here);
 }
 
 static void fill_with_idle(void)
@@ -66,7 +64,7 @@ static void leave_all(void)
 
 static void expect_open(void)
 {
-    int fd = raw_connect(server);
+    int fd = raw_connect(here);
     ask(fd);
     expect_answer(fd);
     close(fd);
@@ -77,11 +75,11 @@ SUITE(flood, .timeout_s = 60, .set_up = setup, .tear_down = teardown);
 TEST(idle_ones_that_leave_while_it_stands_still_make_room)
 {
     fill_with_idle();
-    server_pause(server);
+    server_pause(here);
     leave_all();
-    server_resume(server);
+    server_resume(here);
     expect_open();
-    WAIT_UNTIL(WAIT_MS, http_metric(server, "redlockd_connections") < 10);
+    SOON(http_metric(here, "redlockd_connections") < 10);
 }
 
 TEST(silent_ones_give_way)

@@ -24,8 +24,6 @@ enum {
 
 #define TIMES "--node-timeout-ms 200 --max-ttl-ms 6000"
 
-WORLD_WITH_END;
-
 static int tries(void)
 {
     const char *given = getenv("FORCED_TRIES");
@@ -56,7 +54,7 @@ static bool sees(const struct server *server, int count)
 static void set_up(void)
 {
     static const int ahead_ms[N] = {0, 0, 30, AHEAD_MS, AHEAD_MS};
-    world_start_nodes(&world, N);
+    world_start_nodes(N);
     for (int i = 0; i < N; i++) {
         if (ahead_ms[i] == 0)
             continue;
@@ -65,18 +63,18 @@ static void set_up(void)
         node_set_clock(&world.nodes[i], ahead_ms[i]);
         node_start(&world.nodes[i]);
     }
-    world_admit_nodes(&world, TIMES);
-    cut_off(&world.servers[0], 0, 1);
-    cut_off(&world.servers[1], 3, 4);
+    world_admit_nodes(TIMES);
+    cut_off(here, 0, 1);
+    cut_off(there, 3, 4);
     for (int i = 0; i < 3; i++)
-        world_start_server(&world, i, TIMES);
+        world_start_server(i, TIMES);
     /* clocks that differ are watched for the greatest TTL */
     for (int i = 0; i < 3; i++)
-        WAIT_UNTIL(READY_MS, sees(&world.servers[i], i < 2 ? 3 : N));
+        AWHILE(sees(&world.servers[i], i < 2 ? 3 : N));
 }
 
 SUITE(forced, .timeout_s = 120, .set_up_once = set_up,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 static const char *body_of(const char *name, bool is_shared)
 {
@@ -103,19 +101,19 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
     for (int i = 0; i < count; i++) {
         struct lock before, after;
         const char *name = textf("later-%d", i);
-        grant_take(&world.servers[0], body_of(name, true), NULL, &before);
-        answer_expect(force_all(&world.servers[0], name), 200, NULL);
-        grant_take(&world.servers[1], body_of(name, true), NULL, &after);
+        grant_take(here, body_of(name, true), NULL, &before);
+        expect_ok(force_all(here, name));
+        grant_take(there, body_of(name, true), NULL, &after);
         int64_t until_ms = harness_now_ms() + 1500;
         bool is_there = true;
         while (is_there && harness_now_ms() < until_ms) {
             is_there =
                 grant_ask(&world.servers[2], body_of(name, false), NULL, NULL)
                     ->status == 409;
-            harness_pause_ms(50);
+            pause_ms(50);
         }
         lost += !is_there;
-        (void)lock_release(&world.servers[1], &after);
+        (void)lock_release(there, &after);
     }
     printf("forced: %d of %d readers who came later were lost\n", lost, count);
     ck_assert_int_eq(lost, 0);
@@ -126,8 +124,8 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
 
 static void downgrade(const struct server *server, struct lock *grant)
 {
-    const struct answer *a = answer_expect(
-        grant_extend(server, grant, "\"mode\":\"shared\""), 200, NULL);
+    const struct answer *a =
+        expect_ok(grant_extend(server, grant, "\"mode\":\"shared\""));
     PRINT_TO(grant->token, "%s", answer_text(a, "token"));
 }
 
@@ -139,11 +137,11 @@ static bool leave_half(const char *name, struct lock *grant)
 {
     const struct server *server = &world.servers[2];
     grant_take(server, body_of(name, false), NULL, grant);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, name) == N);
-    world_pause_nodes(&world, 0, 2);
+    expect_keys(name, N);
+    world_pause_nodes(0, 2);
     downgrade(server, grant);
-    harness_pause_ms(250); /* the node timeout: the downgrade comes too late */
-    world_resume_nodes(&world, 0, 2);
+    pause_ms(250); /* the node timeout: the downgrade comes too late */
+    world_resume_nodes(0, 2);
     int left = 0;
     for (int i = 0; i < 2; i++)
         left +=
@@ -164,12 +162,11 @@ TEST_RANGE(story_67_what_a_downgrade_did_not_reach_is_released, 0, 2)
         const struct answer *a =
             _i == 0 ? force_all(&world.servers[2], name)
                     : HTTP(&world.servers[2], .method = "DELETE", .path = path);
-        answer_expect(a, 200, NULL);
+        expect_ok(a);
         int64_t until_ms = harness_now_ms() + TTL_MS / 2;
-        while (world_count_keys(&world, name) > 0 &&
-               harness_now_ms() < until_ms)
-            harness_pause_ms(5);
-        left += world_count_keys(&world, name) > 0;
+        while (count_keys(name) > 0 && harness_now_ms() < until_ms)
+            pause_ms(5);
+        left += count_keys(name) > 0;
     }
     printf("forced: %d of %d downgrades were half done, %d left keys\n", halves,
            count, left);

@@ -13,7 +13,6 @@
 enum { N = 5, QUORUM = 3, TTL_MS = 20000, SHORT_MS = 5000, SOON_MS = 10000 };
 
 WORLD(world_start, N, "--node-timeout-ms 500");
-static const struct server *const server = &world.servers[0];
 
 static void fill(int count)
 {
@@ -30,7 +29,7 @@ static void free_memory(void)
 
 static int count_state(const char *state)
 {
-    const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
+    const struct answer *a = HTTP(here, .method = "GET", .path = "/nodes");
     int count = 0;
     for (int i = 0; i < N; i++)
         count += strcmp(answer_text(a, textf("nodes.%d.state", i)), state) == 0;
@@ -41,20 +40,20 @@ static int count_state(const char *state)
 static void fill_and_look(int count)
 {
     fill(count);
-    WAIT_UNTIL(SOON_MS, count_state("out_of_memory") == count);
+    SOON(count_state("out_of_memory") == count);
 }
 
 static void set_up(void)
 {
     free_memory();
-    WAIT_UNTIL(SOON_MS, count_state("voting") == N);
+    SOON(count_state("voting") == N);
 }
 
 SUITE(full, .timeout_s = 90, .set_up = set_up, WORLD_ONCE);
 
 static const struct answer *acquire(const char *body)
 {
-    return HTTP(server, "POST", "/locks", .json = body);
+    return HTTP(here, "POST", "/locks", .json = body);
 }
 
 /* So many nodes have promised that for so long. */
@@ -75,16 +74,16 @@ TEST_RANGE(held_locks_go_on, 0, 6)
 {
     struct lock lock;
     int count = numbers[_i % 3];
-    lock_take(server, "held", SHORT_MS, &lock);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "held") == N);
+    lock_take(here, "held", SHORT_MS, &lock);
+    expect_keys("held", N);
     if (_i < 3)
         fill(count);
     else
         fill_and_look(count);
-    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
-    WAIT_UNTIL(SOON_MS, count_lasting("held", TTL_MS) == N);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "held") == 0);
+    expect_ok(lock_extend(here, &lock, TTL_MS));
+    SOON(count_lasting("held", TTL_MS) == N);
+    lock_drop(here, &lock);
+    expect_keys("held", 0);
 }
 
 /* ---- new locks ----------------------------------------------------------- */
@@ -117,20 +116,20 @@ TEST_RANGE(nothing_new_is_granted, 0, 4)
     expect_refused(acquire("{\"resource\":\"new\",\"mode\":\"shared\"}"),
                    known);
     expect_refused(acquire("{\"resources\":[\"new\",\"newer\"]}"), known);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "new") == 0);
+    expect_keys("new", 0);
     free_memory();
-    lock_expect_cycle(server, "new"); /* no look is needed */
+    lock_expect_cycle(here, "new"); /* no look is needed */
 }
 
 TEST(one_that_waits_gets_it_when_there_is_memory)
 {
     fill_and_look(N);
-    int waiter = waiter_send(server, "awaited", TTL_MS, 20000);
-    waiter_expect_count(server, 1);
-    harness_pause_ms(500);
+    int waiter = waiter_send(here, "awaited", TTL_MS, 20000);
+    waiter_expect_count(here, 1);
+    pause_ms(500);
     free_memory();
     struct verdict verdict = waiter_expect_grant(waiter, "awaited", SOON_MS);
-    answer_expect(lock_release(server, &verdict.lock), 200, NULL);
+    lock_drop(here, &verdict.lock);
 }
 
 /* ---- what operators see ----------------------------------------------------
@@ -139,19 +138,19 @@ TEST(one_that_waits_gets_it_when_there_is_memory)
 TEST(full_nodes_are_named)
 {
     fill_and_look(N);
-    const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
+    const struct answer *a = HTTP(here, .method = "GET", .path = "/nodes");
     ck_assert_int_eq(answer_int(a, "voting"), 0);
     ck_assert(strstr(answer_text(a, "nodes.0.detail"), "maxmemory"));
     ck_assert(strstr(answer_text(a, "nodes.0.detail"), "extends and releases"));
-    ck_assert_int_eq(http_probe(server, "/readyz"), 200); /* for holders */
-    ck_assert(http_metric(server, textf("redlockd_node_voting{node=\""
-                                        "127.0.0.1:%d\"}",
-                                        world.nodes[0].port)) == 0);
-    int lines = server_count_log(server, "out_of_memory");
-    harness_pause_ms(2500); /* acquires and looks do not take turns */
+    ck_assert_int_eq(http_probe(here, "/readyz"), 200); /* for holders */
+    ck_assert(http_metric(here, textf("redlockd_node_voting{node=\""
+                                      "127.0.0.1:%d\"}",
+                                      world.nodes[0].port)) == 0);
+    int lines = server_count_log(here, "out_of_memory");
+    pause_ms(2500); /* acquires and looks do not take turns */
     acquire("{\"resource\":\"new\"}");
-    harness_pause_ms(1500);
-    ck_assert_int_eq(server_count_log(server, "state=out_of_memory"), lines);
+    pause_ms(1500);
+    ck_assert_int_eq(server_count_log(here, "state=out_of_memory"), lines);
     ck_assert_int_eq(count_state("out_of_memory"), N);
 }
 
@@ -160,23 +159,24 @@ TEST(full_nodes_are_named)
 
 static const char *const policies[] = {"volatile-ttl", "allkeys-lru"};
 
-static void begin_to_evict(struct world *of, int64_t memory, int policy)
+static void begin_to_evict(int policy)
 {
     for (int i = 0; i < N; i++)
-        node_do(&of->nodes[i], "CONFIG SET maxmemory %lld maxmemory-policy %s",
-                (long long)memory, policies[policy]);
+        node_do(&world.nodes[i],
+                "CONFIG SET maxmemory 100mb maxmemory-policy %s",
+                policies[policy]);
 }
 
 /* They do not vote; but what was locked before is released. */
 TEST_RANGE(evicting_nodes_release, 0, 2)
 {
     struct lock lock;
-    lock_take(server, "evicting", TTL_MS, &lock);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "evicting") == N);
-    begin_to_evict(&world, 100000000, _i);
-    WAIT_UNTIL(SOON_MS, count_state("evicts") == N);
+    lock_take(here, "evicting", TTL_MS, &lock);
+    expect_keys("evicting", N);
+    begin_to_evict(_i);
+    SOON(count_state("evicts") == N);
     answer_expect(acquire("{\"resource\":\"new\"}"), 503, "no_quorum");
-    answer_expect(lock_extend(server, &lock, TTL_MS), 503, "no_quorum");
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "evicting") == 0);
+    answer_expect(lock_extend(here, &lock, TTL_MS), 503, "no_quorum");
+    lock_drop(here, &lock);
+    expect_keys("evicting", 0);
 }

@@ -10,13 +10,12 @@
 enum { N = 5, Q = 3 };
 
 WORLD(world_start, N, "--retry-count 1 --retry-delay-ms 20");
-static const struct server *const server = &world.servers[0];
 
 /* Refused as held, and nothing of ours stays beside the foreign keys. */
 static void expect_excluded(const char *resource, int foreign)
 {
-    answer_expect(lock_acquire(server, resource, 9000, NULL), 409, "lock_held");
-    WAIT_UNTIL(5000, world_count_keys(&world, resource) == foreign);
+    answer_expect(lock_acquire(here, resource, 9000, NULL), 409, "lock_held");
+    WAIT_UNTIL(5000, count_keys(resource) == foreign);
 }
 
 SUITE(interop, .timeout_s = 60, WORLD_ONCE);
@@ -25,15 +24,15 @@ TEST(plain_redlock_excludes_ours)
 {
     struct lock lock;
 
-    world_set(&world, 1, Q, "plain", "4a6f2c", 30000);
+    world_set(1, Q, "plain", "4a6f2c", 30000);
     expect_excluded("plain", Q);
-    const struct answer *a = lock_inspect(server, "plain");
-    answer_expect(a, 200, NULL);
+    const struct answer *a = lock_inspect(here, "plain");
+    expect_ok(a);
     ck_assert_int_le(answer_int(a, "remaining_ms"), 30000);
     /* released by its own client: ours may have it */
-    world_del(&world, 1, Q, "plain");
-    lock_take(server, "plain", 9000, &lock);
-    answer_expect(lock_release(server, &lock), 200, NULL);
+    world_del(1, Q, "plain");
+    lock_take(here, "plain", 9000, &lock);
+    lock_drop(here, &lock);
 }
 
 TEST(hash_as_of_redisson_excludes_ours)
@@ -43,20 +42,20 @@ TEST(hash_as_of_redisson_excludes_ours)
     expect_excluded("redisson", Q);
     for (int i = 0; i < Q; i++)
         ck_assert_str_eq(node_text(&world.nodes[i], "TYPE redisson"), "hash");
-    answer_expect_held(lock_inspect(server, "redisson"));
+    answer_expect_held(lock_inspect(here, "redisson"));
 }
 TEST(ours_excludes_plain_redlock)
 {
     struct lock lock;
     int granted = 0;
 
-    lock_take(server, "ours", 30000, &lock);
-    WAIT_UNTIL(5000, world_count_keys(&world, "ours") == N);
+    lock_take(here, "ours", 30000, &lock);
+    WAIT_UNTIL(5000, count_keys("ours") == N);
     for (int i = 0; i < N; i++)
         granted += node_text(&world.nodes[i], "SET ours v NX PX 1000") != NULL;
     ck_assert_int_eq(granted, 0);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    WAIT_UNTIL(5000, world_count_keys(&world, "ours") == 0);
+    lock_drop(here, &lock);
+    WAIT_UNTIL(5000, count_keys("ours") == 0);
     for (int i = 0; i < N; i++)
         granted += node_text(&world.nodes[i], "SET ours v NX PX 1000") != NULL;
     ck_assert_int_eq(granted, N);
@@ -70,11 +69,11 @@ TEST(ours_is_released_by_the_usual_script)
         "return redis.call('DEL',KEYS[1]) else return 0 end";
     struct lock lock;
 
-    lock_take(server, "usual", 30000, &lock);
-    WAIT_UNTIL(5000, world_count_keys(&world, "usual") == N);
+    lock_take(here, "usual", 30000, &lock);
+    WAIT_UNTIL(5000, count_keys("usual") == N);
     for (int i = 0; i < N; i++)
         ck_assert_int_eq(node_integer(&world.nodes[i], "EVAL %s 1 usual %s",
                                       script, lock.token),
                          1);
-    answer_expect_free(lock_inspect(server, "usual"));
+    answer_expect_free(lock_inspect(here, "usual"));
 }

@@ -25,8 +25,6 @@ static const char text[] =
     "green " AUTH_GREEN " lock,read prefix=* locks=2\n"
     "blue " AUTH_BLUE " lock,read,metrics,admin prefix=* locks=1000\n";
 
-WORLD_WITH_END;
-static struct server *const server = &world.servers[0];
 static char options[PATH_SIZE + 32];
 
 static void start(void)
@@ -34,11 +32,11 @@ static void start(void)
     char path[PATH_SIZE];
     auth_make(path, text);
     PRINT_TO(options, "--auth-file %s", path);
-    world_start(&world, N, options);
+    world_start(N, options);
 }
 
 SUITE(limits, .timeout_s = 90, .set_up_once = start,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 /* ---- requests ----------------------------------------------------------- */
 
@@ -55,11 +53,10 @@ TEST(a_crowd_of_refusals_is_answered)
     int fds[CROWD];
     int64_t begin_ms = harness_now_ms();
     for (int i = 0; i < CROWD; i++) {
-        fds[i] = raw_connect(server);
+        fds[i] = raw_connect(here);
         raw_send(fds[i], ASK("red"), sizeof ASK("red") - 1);
     }
-    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"), 200,
-                  NULL);
+    expect_ok(AUTH(here, "blue", .method = "GET", .path = "/nodes"));
     for (int i = 0; i < CROWD; i++) {
         int status = status_of(fds[i]);
         ck_assert_msg(status == 200 || status == 429, "%d", status);
@@ -74,33 +71,31 @@ TEST(a_crowd_of_refusals_is_answered)
 
 TEST(who_leaves_while_its_refusal_is_late_is_gone)
 {
-    double limited = auth_metric(server, "blue", LIMITED);
+    double limited = auth_metric(here, "blue", LIMITED);
     for (int i = 0; i < CROWD; i++) {
-        int fd = raw_connect(server);
+        int fd = raw_connect(here);
         raw_send(fd, ASK("red"), sizeof ASK("red") - 1);
         if (i % 2 == 0)
             raw_reset(fd);
         else
             close(fd);
     }
-    WAIT_UNTIL(SOON_MS, auth_metric(server, "blue", LIMITED) > limited);
-    WAIT_UNTIL(SOON_MS, (int)auth_metric(server, "blue",
-                                         "\nredlockd_connections ") < HALF);
-    ck_assert_int_eq(http_probe(server, "/livez"), 200);
+    SOON(auth_metric(here, "blue", LIMITED) > limited);
+    SOON((int)auth_metric(here, "blue", "\nredlockd_connections ") < HALF);
+    ck_assert_int_eq(http_probe(here, "/livez"), 200);
 }
 
 /* Its end must not wait for them, nor forget one. */
 TEST(a_server_with_late_refusals_ends)
 {
     int fds[CROWD];
-    world_serve(&world, 1, options);
+    world_serve(1, options);
     for (int i = 0; i < CROWD; i++) {
-        fds[i] = raw_connect(&world.servers[1]);
+        fds[i] = raw_connect(there);
         raw_send(fds[i], ASK("red"), sizeof ASK("red") - 1);
     }
-    WAIT_UNTIL(SOON_MS, (int)auth_metric(&world.servers[1], "blue",
-                                         "\nredlockd_connections ") >= CROWD);
-    world_stop_server(&world, 1);
+    SOON((int)auth_metric(there, "blue", "\nredlockd_connections ") >= CROWD);
+    world_stop_server(1);
     for (int i = 0; i < CROWD; i++)
         close(fds[i]);
 }
@@ -111,19 +106,19 @@ static void hold(const char *resource, int ttl_ms, struct lock *lock)
 {
     const char *json =
         textf("{\"resource\":\"%s\",\"ttl_ms\":%d}", resource, ttl_ms);
-    answer_expect(auth_acquire(server, "green", json, lock), 201, NULL);
+    answer_expect(auth_acquire(here, "green", json, lock), 201, NULL);
 }
 
 static void expect_locks(int count)
 {
-    WAIT_UNTIL(SOON_MS, auth_metric(server, "blue", LOCKS) == count);
+    SOON(auth_metric(here, "blue", LOCKS) == count);
 }
 
 #define MORE "{\"resource\":\"more\",\"ttl_ms\":1000}"
 
 static void expect_full(void)
 {
-    const struct answer *a = auth_acquire(server, "green", MORE, NULL);
+    const struct answer *a = auth_acquire(here, "green", MORE, NULL);
     answer_expect(a, 429, "lock_quota_exceeded");
     ck_assert_has(answer_text(a, "detail"), "locks");
 }
@@ -131,7 +126,7 @@ static void expect_full(void)
 static int send_acquire(const char *token, const char *resource, int wait_ms)
 {
     char message[512], json[128];
-    int fd = raw_connect(server);
+    int fd = raw_connect(here);
     PRINT_TO(json, "{\"resource\":\"%s\",\"wait_ms\":%d}", resource, wait_ms);
     PRINT_TO(message,
              "POST /locks HTTP/1.1\r\nHost: x\r\n"
@@ -145,9 +140,9 @@ static int send_acquire(const char *token, const char *resource, int wait_ms)
 /* What nodes have, of a list that is not cut. */
 static int count_held(void)
 {
-    const struct answer *a = AUTH(server, "blue", .method = "GET",
+    const struct answer *a = AUTH(here, "blue", .method = "GET",
                                   .path = "/locks?prefix=n&page_size=1000");
-    answer_expect(a, 200, NULL);
+    expect_ok(a);
     return answer_has(a, "next_cursor")
                ? -2
                : (int)json_array_size(json_object_get(a->json, "locks"));
@@ -162,23 +157,22 @@ TEST(what_nobody_got_does_not_count)
             ;
         raw_reset(fd);
     }
-    WAIT_UNTIL(SOON_MS,
-               count_held() == auth_metric(server, "blue", BLUE_LOCKS));
+    SOON(count_held() == auth_metric(here, "blue", BLUE_LOCKS));
 }
 
 /* The nodes stand still until the client has reset the connection. */
 static void ask_and_reset(const char *message)
 {
     static const char accepted[] = "\nredlockd_http_requests_accepted_total ";
-    int fd = raw_connect(server);
+    int fd = raw_connect(here);
     for (int i = 0; i < N; i++)
         node_pause(&world.nodes[i]);
-    double seen = auth_metric(server, "blue", accepted);
+    double seen = auth_metric(here, "blue", accepted);
     raw_send(fd, message, strlen(message));
     /* each look is one more */
-    WAIT_UNTIL(SOON_MS, auth_metric(server, "blue", accepted) > ++seen);
+    SOON(auth_metric(here, "blue", accepted) > ++seen);
     raw_reset(fd);
-    harness_pause_ms(RESET_MS);
+    pause_ms(RESET_MS);
     for (int i = 0; i < N; i++)
         node_resume(&world.nodes[i]);
 }
@@ -201,30 +195,28 @@ TEST(a_release_counts_though_its_client_resets)
 }
 
 /* what it stops, it must have started */
-GROUP(own, .timeout_s = 90, .set_up = start, .tear_down = world_tear_down);
+GROUP(own, .timeout_s = 90, .set_up = start, .tear_down = world_finish);
 
 TEST(each_server_counts_its_own)
 {
     struct lock a, b, c;
-    world_serve(&world, 1, options);
+    world_serve(1, options);
     hold("a", 50000, &a);
     hold("b", 50000, &b);
-    answer_expect(auth_acquire(&world.servers[1], "green", MORE, &c), 201,
-                  NULL);
-    answer_expect(auth_release(&world.servers[1], "green", &a), 200, NULL);
+    answer_expect(auth_acquire(there, "green", MORE, &c), 201, NULL);
+    expect_ok(auth_release(there, "green", &a));
     const char *force = textf("%s?force=%lld", b.path, (long long)b.number);
-    answer_expect(AUTH(server, "blue", .method = "DELETE", .path = force), 200,
-                  NULL);
+    expect_ok(AUTH(here, "blue", .method = "DELETE", .path = force));
     expect_locks(1);
     hold("b", 50000, &b);
     expect_full();
-    answer_expect(auth_release(server, "green", &b), 200, NULL);
+    expect_ok(auth_release(here, "green", &b));
     expect_locks(1); /* it cannot know that the other server did it */
-    answer_expect(auth_release(server, "green", &a), 404, NULL);
+    answer_expect(auth_release(here, "green", &a), 404, NULL);
     expect_locks(0);
     hold("a", 50000, &a);
-    world_stop_server(&world, 1);
-    world_stop_server(&world, 0);
-    world_serve(&world, 0, options);
+    world_stop_server(1);
+    world_stop_server(0);
+    world_serve(0, options);
     expect_locks(0);
 }

@@ -25,7 +25,6 @@ struct load {
     char failure[512]; /* the first one */
 };
 
-static struct world world;
 static struct load *load;
 static pid_t workers[WORKERS];
 
@@ -44,18 +43,18 @@ static void work_once(int worker, int turn)
     const struct answer *answer;
 
     const char *resource = textf("load:%d:%d", worker, turn);
-    answer = lock_acquire(&world.servers[0], resource, TTL_MS, &lock);
+    answer = lock_acquire(here, resource, TTL_MS, &lock);
     if (answer->status != 201) {
         note_failure("acquire", answer);
         return;
     }
-    answer = lock_extend(&world.servers[0], &lock, TTL_MS);
+    answer = lock_extend(here, &lock, TTL_MS);
     if (answer->status != 200)
         note_failure("extend", answer);
-    answer = lock_inspect(&world.servers[0], "load:nobody");
+    answer = lock_inspect(here, "load:nobody");
     if (answer->status != 200)
         note_failure("inspect", answer);
-    answer = lock_release(&world.servers[0], &lock);
+    answer = lock_release(here, &lock);
     if (answer->status != 200)
         note_failure("release", answer);
     atomic_fetch_add(&load->cycles, 1);
@@ -75,7 +74,7 @@ static pid_t start_worker(int worker)
 
 static void start_load(const char *options)
 {
-    world_start(&world, N, options);
+    world_start(N, options);
     load = harness_share(sizeof *load);
     for (int i = 0; i < WORKERS; i++)
         workers[i] = start_worker(i);
@@ -106,18 +105,17 @@ TEST(a_server_that_is_held_up_fails_no_request)
     start_load("--node-timeout-ms 200");
     for (int i = 0; i < 6; i++) {
         let_work(SOME_CYCLES / 5);
-        kill(world.servers[0].pid, SIGSTOP);
-        harness_pause_ms(300);
-        kill(world.servers[0].pid, SIGCONT);
+        kill(here->pid, SIGSTOP);
+        pause_ms(300);
+        kill(here->pid, SIGCONT);
     }
     end_load();
-    world_stop(&world);
+    world_stop();
 }
 
 static bool are_voting(int count)
 {
-    const struct answer *answer =
-        HTTP(&world.servers[0], .method = "GET", .path = "/nodes");
+    const struct answer *answer = HTTP(here, .method = "GET", .path = "/nodes");
 
     return answer_int(answer, "voting") == count;
 }
@@ -144,11 +142,11 @@ static void kill_and_restart(int first, int count)
     for (int i = first; i < first + count; i++)
         node_kill(&world.nodes[i]);
     let_work(SOME_CYCLES);
-    WAIT_UNTIL(20000, are_voting(N - count));
+    AWHILE(are_voting(N - count));
     let_work(SOME_CYCLES);
     for (int i = first; i < first + count; i++)
         node_start(&world.nodes[i]);
-    WAIT_UNTIL(20000, are_voting(N));
+    AWHILE(are_voting(N));
     let_work(SOME_CYCLES);
 }
 
@@ -158,11 +156,11 @@ static void pause_and_resume(int first, int count)
     for (int i = first; i < first + count; i++)
         node_pause(&world.nodes[i]);
     let_work(SOME_CYCLES);
-    WAIT_UNTIL(20000, are_voting(N - count));
+    AWHILE(are_voting(N - count));
     let_work(SOME_CYCLES);
     for (int i = first; i < first + count; i++)
         node_resume(&world.nodes[i]);
-    WAIT_UNTIL(20000, are_voting(N));
+    AWHILE(are_voting(N));
     let_work(SOME_CYCLES);
 }
 
@@ -174,7 +172,7 @@ TEST(one_and_two_dead_nodes_fail_no_request)
     kill_and_restart(3, 2);
     end_load();
     WAIT_UNTIL(2 * TTL_MS, keys_left() == 0);
-    world_stop(&world);
+    world_stop();
 }
 
 TEST(one_and_two_paused_nodes_fail_no_request)
@@ -185,38 +183,38 @@ TEST(one_and_two_paused_nodes_fail_no_request)
     pause_and_resume(1, 2);
     end_load();
     expect_no_keys();
-    world_stop(&world);
+    world_stop();
 }
 
 static void expect_no_quorum(void)
 {
     struct lock lock;
 
-    answer_expect(lock_acquire(&world.servers[0], "order:42", TTL_MS, &lock),
-                  503, "no_quorum");
+    answer_expect(lock_acquire(here, "order:42", TTL_MS, &lock), 503,
+                  "no_quorum");
 }
 
 static void expect_recovery(void)
 {
     struct lock lock;
 
-    WAIT_UNTIL(20000, are_voting(N));
+    AWHILE(are_voting(N));
     expect_no_keys(); /* of the acquires that were lost meanwhile */
-    lock_take(&world.servers[0], "order:42", TTL_MS, &lock);
-    answer_expect(lock_release(&world.servers[0], &lock), 200, NULL);
+    lock_take(here, "order:42", TTL_MS, &lock);
+    lock_drop(here, &lock);
     expect_no_keys();
 }
 
 /* The acquires lie in the paused nodes' sockets, and must not come to life. */
 TEST(three_paused_nodes_are_no_quorum_until_one_is_back)
 {
-    world_start(&world, N, "");
-    world_pause_nodes(&world, 0, 3);
+    world_start(N, "");
+    world_pause_nodes(0, 3);
     for (int i = 0; i < 5; i++)
         expect_no_quorum();
-    WAIT_UNTIL(20000, are_voting(2));
+    AWHILE(are_voting(2));
     expect_no_quorum();
-    world_resume_nodes(&world, 0, 3);
+    world_resume_nodes(0, 3);
     expect_recovery();
-    world_stop(&world);
+    world_stop();
 }

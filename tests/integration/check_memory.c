@@ -17,7 +17,6 @@
 
 enum { N = 5, LIMIT_MS = 8000, RETURN_MS = 40000, HEARTBEAT_MS = 1500 };
 
-static struct world world;
 static struct holder holder;
 
 SUITE(memory, .timeout_s = 120, .tags = "slow");
@@ -28,12 +27,12 @@ SUITE(memory, .timeout_s = 120, .tags = "slow");
  */
 TEST(story_37_replica_of_another_node_for_a_moment)
 {
-    rival_start(&world, N, 2, LIMIT);
-    rival_hold(&world, 0, LIMIT_MS, &holder);
+    rival_start(N, 2, LIMIT);
+    rival_hold(0, LIMIT_MS, &holder);
     node_replicate(&world.nodes[0], &world.nodes[3]);
     node_do(&world.nodes[0], "REPLICAOF NO ONE");
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
-    world_stop(&world);
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
+    world_stop();
 }
 
 /*
@@ -45,20 +44,19 @@ TEST(story_39_replica_that_was_cut_off_takes_its_masters_address)
     struct node replica = {.is_durable = true};
     struct node *master = &world.nodes[0];
 
-    rival_start(&world, N, 2, LIMIT);
+    rival_start(N, 2, LIMIT);
     replica.port = harness_free_port();
     harness_make_dir(replica.dir);
     node_start(&replica);
     node_replicate(&replica, master);
-    harness_pause_ms(HEARTBEAT_MS); /* it may cost the master its vote … */
-    WAIT_UNTIL(RETURN_MS,
-               rival_all_vote_everywhere(&world)); /* … for a while */
+    pause_ms(HEARTBEAT_MS); /* it may cost the master its vote … */
+    AWHILE(rival_all_vote_everywhere()); /* … for a while */
     node_do(&replica, "REPLICAOF NO ONE");
-    rival_hold(&world, 0, LIMIT_MS, &holder);
+    rival_hold(0, LIMIT_MS, &holder);
     node_kill(master);
     node_do(&replica, "CONFIG SET port %d", master->port);
     replica.port = master->port;
     *master = replica;
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
-    world_stop(&world);
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
+    world_stop();
 }

@@ -15,7 +15,6 @@
 
 enum { N = 5, LIMIT_MS = 8000, RETURN_MS = 40000, HEARTBEAT_MS = 1500 };
 
-static struct world world;
 static struct holder holder;
 
 SUITE(memory_evicted, .timeout_s = 120, .tags = "slow");
@@ -28,13 +27,13 @@ TEST(story_40_locks_are_evicted_between_two_looks)
 {
     struct node *node = &world.nodes[0];
 
-    rival_start(&world, N, 2, LIMIT);
-    rival_hold(&world, 0, LIMIT_MS, &holder);
+    rival_start(N, 2, LIMIT);
+    rival_hold(0, LIMIT_MS, &holder);
     node_do(node, "CONFIG SET maxmemory 1 maxmemory-policy volatile-lru");
     WAIT_UNTIL(5000, node_integer(node, "EXISTS contended") == 0);
     node_do(node, "CONFIG SET maxmemory 0 maxmemory-policy noeviction");
     ck_assert_int_eq(node_integer(node, "EXISTS redlockd:state"), 1);
-    harness_pause_ms(HEARTBEAT_MS);
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
-    world_stop(&world);
+    pause_ms(HEARTBEAT_MS);
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
+    world_stop();
 }

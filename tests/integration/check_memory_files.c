@@ -16,7 +16,6 @@
 
 enum { N = 5, LIMIT_MS = 8000, SOON_MS = 10000, RETURN_MS = 40000 };
 
-static struct world world;
 static struct node *const victim = &world.nodes[0]; /* its memory is another */
 static struct holder holder;
 
@@ -24,15 +23,15 @@ SUITE(memory_files, .timeout_s = 120, .tags = "slow");
 
 TEST(story_38_node_is_rebuilt_from_the_files_of_another)
 {
-    rival_start(&world, N, 2, LIMIT);
-    rival_hold(&world, 0, LIMIT_MS, &holder);
+    rival_start(N, 2, LIMIT);
+    rival_hold(0, LIMIT_MS, &holder);
     node_kill(&world.nodes[0]);
     /* longer than a heartbeat: the other's permission is the younger one */
-    harness_pause_ms(1500);
+    pause_ms(1500);
     node_copy_files(&world.nodes[0], &world.nodes[3]);
     node_start(&world.nodes[0]);
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
-    world_stop(&world);
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
+    world_stop();
 }
 
 /*
@@ -41,14 +40,14 @@ TEST(story_38_node_is_rebuilt_from_the_files_of_another)
  */
 TEST(story_44_append_only_file_is_switched_off_at_run_time)
 {
-    rival_start(&world, N, 1, LIMIT);
+    rival_start(N, 1, LIMIT);
     node_do(victim, "CONFIG SET appendonly no");
-    harness_pause_ms(3000); /* the server has confirmed the node since */
-    rival_hold(&world, 0, LIMIT_MS, &holder);
-    world_kill_server(&world, 0);
+    pause_ms(3000); /* the server has confirmed the node since */
+    rival_hold(0, LIMIT_MS, &holder);
+    world_kill_server(0);
     node_kill(victim);
     node_start(victim);
-    rival_start_fresh(&world, 0, LIMIT);
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
-    world_stop(&world);
+    rival_start_fresh(0, LIMIT);
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
+    world_stop();
 }

@@ -16,7 +16,6 @@
 
 enum { N = 5, LIMIT_MS = 8000, SOON_MS = 10000, RETURN_MS = 40000 };
 
-static struct world world;
 static struct node *const victim = &world.nodes[0]; /* its memory is old */
 static struct holder holder;
 
@@ -30,17 +29,17 @@ TEST(story_42_fresh_server_looks_first_at_an_old_copy)
 {
     struct node copy;
 
-    rival_start(&world, N, 1, LIMIT);
+    rival_start(N, 1, LIMIT);
     node_start_copy(&copy, victim);
-    rival_hold(&world, 0, LIMIT_MS, &holder);
-    server_pause(&world.servers[0]);
+    rival_hold(0, LIMIT_MS, &holder);
+    server_pause(here);
     node_bring_back(victim, &copy);
-    rival_start_fresh(&world, 1, LIMIT);
-    server_resume(&world.servers[0]);
-    harness_pause_ms(1500); /* it has looked as well, and found nothing */
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
+    rival_start_fresh(1, LIMIT);
+    server_resume(here);
+    pause_ms(1500); /* it has looked as well, and found nothing */
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
     node_kill(&copy);
-    world_stop(&world);
+    world_stop();
 }
 
 /* Returns when the server has just looked at all nodes. */
@@ -51,7 +50,7 @@ static void wait_for_looks(void)
     for (int i = 0; i < N; i++)
         before[i] = node_count(&world.nodes[i], "evalsha");
     for (int i = 0; i < N; i++)
-        WAIT_UNTIL(SOON_MS, node_count(&world.nodes[i], "evalsha") > before[i]);
+        SOON(node_count(&world.nodes[i], "evalsha") > before[i]);
 }
 
 /*
@@ -62,16 +61,16 @@ TEST(story_46_all_nodes_are_flushed_beside_a_fresh_server)
 {
     static const char options[] = LIMIT " --node-timeout-ms 50";
 
-    rival_start(&world, N, 1, options);
-    rival_hold(&world, 0, LIMIT_MS, &holder);
+    rival_start(N, 1, options);
+    rival_hold(0, LIMIT_MS, &holder);
     wait_for_looks();
     for (int i = 0; i < N; i++)
         node_do(&world.nodes[i], "FLUSHALL");
-    world_start_server(&world, 1, options);
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/livez") == 200);
+    world_start_server(1, options);
+    world_await(1, "/livez");
     /* nobody asks the first one, which would look: until its heartbeat */
-    harness_pause_ms(700);
-    rival_expect_refused(&world, &holder);
-    WAIT_UNTIL(RETURN_MS, rival_all_vote_everywhere(&world));
-    world_stop(&world);
+    pause_ms(700);
+    rival_expect_refused(&holder);
+    AWHILE(rival_all_vote_everywhere());
+    world_stop();
 }

@@ -17,7 +17,6 @@
 
 enum { N = 5, LIMIT_MS = 8000, SOON_MS = 10000, RETURN_MS = 40000 };
 
-static struct world world;
 static struct node *const victim = &world.nodes[0]; /* its memory is old */
 static struct holder holder;
 
@@ -27,13 +26,13 @@ TEST(story_41_old_copy_comes_back_under_the_same_run_id)
 {
     struct node copy;
 
-    rival_start(&world, N, 2, LIMIT);
+    rival_start(N, 2, LIMIT);
     node_start_copy(&copy, victim);
-    rival_hold(&world, 0, LIMIT_MS, &holder);
+    rival_hold(0, LIMIT_MS, &holder);
     node_bring_back(victim, &copy);
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
     node_kill(&copy);
-    world_stop(&world);
+    world_stop();
 }
 
 /* Whether the server has come to know the node again, and what it holds. */
@@ -56,19 +55,19 @@ TEST(story_43_refused_backup_and_a_restarted_server)
 {
     struct node backup = {.pid = 0};
 
-    rival_start(&world, N, 1, LIMIT);
+    rival_start(N, 1, LIMIT);
     harness_make_dir(backup.dir);
     node_copy_files(&backup, victim);
-    rival_hold(&world, 0, LIMIT_MS, &holder);
-    harness_pause_ms(1500); /* a heartbeat: the server knows a later state */
+    rival_hold(0, LIMIT_MS, &holder);
+    pause_ms(1500); /* a heartbeat: the server knows a later state */
     node_kill(victim);
-    WAIT_UNTIL(SOON_MS, !rival_is_voting(&world, 0, 0));
+    SOON(!rival_is_voting(0, 0));
     node_copy_files(victim, &backup);
     node_start(victim);
-    WAIT_UNTIL(SOON_MS, has_judged(0));
-    ck_assert(!rival_is_voting(&world, 0, 0));
-    world_kill_server(&world, 0);
-    rival_start_fresh(&world, 1, LIMIT);
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
-    world_stop(&world);
+    SOON(has_judged(0));
+    ck_assert(!rival_is_voting(0, 0));
+    world_kill_server(0);
+    rival_start_fresh(1, LIMIT);
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
+    world_stop();
 }

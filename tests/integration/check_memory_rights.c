@@ -16,7 +16,6 @@
 
 enum { N = 5, LIMIT_MS = 8000, RETURN_MS = 40000 };
 
-static struct world world;
 static struct holder holder;
 
 SUITE(memory_rights, .timeout_s = 120, .tags = "slow");
@@ -42,8 +41,7 @@ static void restart_without(struct node *node, const char *command)
 
 static bool has_durable_node(void)
 {
-    const struct answer *answer =
-        HTTP(&world.servers[0], .method = "GET", .path = "/nodes");
+    const struct answer *answer = HTTP(here, .method = "GET", .path = "/nodes");
 
     return strstr(answer->body, "\"durable\":true") != NULL;
 }
@@ -57,32 +55,32 @@ TEST(story_52_append_only_file_is_loaded_without_the_rights_to_it)
 {
     struct node *node = &world.nodes[0];
 
-    world_start_nodes(&world, N);
+    world_start_nodes(N);
     for (int i = 0; i < N; i++)
         node_do(&world.nodes[i], "ACL SETUSER full on nopass ~* &* +@all");
-    world_serve(&world, 0, options());
-    rival_hold(&world, 0, 3000, &holder);
-    rival_extend(&world, 0, LIMIT_MS, &holder);
+    world_serve(0, options());
+    rival_hold(0, 3000, &holder);
+    rival_extend(0, LIMIT_MS, &holder);
     restart_without(node, "-pexpireat");
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
-    world_stop(&world);
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
+    world_stop();
 }
 
 /* All of them, and the servers too: nobody knows better. */
 TEST(story_52_all_append_only_files_are_loaded_without_the_rights)
 {
-    world_start_nodes(&world, N);
+    world_start_nodes(N);
     for (int i = 0; i < N; i++)
         restart_without(&world.nodes[i], "-pexpireat");
-    world_serve(&world, 0, textf("%s --first-start yes", options()));
+    world_serve(0, textf("%s --first-start yes", options()));
     ck_assert(!has_durable_node());
-    rival_hold(&world, 0, 3000, &holder);
-    rival_extend(&world, 0, LIMIT_MS, &holder);
-    world_kill_server(&world, 0);
-    world_kill_nodes(&world, 0, N);
-    world_restart_nodes(&world, 0, N);
-    world_start_server(&world, 0, options());
-    WAIT_UNTIL(RETURN_MS, http_probe(&world.servers[0], "/livez") == 200);
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
-    world_stop(&world);
+    rival_hold(0, 3000, &holder);
+    rival_extend(0, LIMIT_MS, &holder);
+    world_kill_server(0);
+    world_kill_nodes(0, N);
+    world_restart_nodes(0, N);
+    world_start_server(0, options());
+    world_await(0, "/livez");
+    rival_expect_refused_without(&holder, 0, RETURN_MS);
+    world_stop();
 }

@@ -13,24 +13,22 @@
 
 enum { LATE_MS = 30000, BY_TIME_MS = 60000 };
 
-static struct world world;
-
 SUITE(names, .timeout_s = 1500, .tags = "slow");
 
 /* The first so many nodes, under names of their own. */
 static const char *options_of(const char *before, int names)
 {
     static const int nodes[] = {0, 1, 2, 3, 4};
-    return world_name_nodes(&world, before, 'a', nodes, names);
+    return world_name_nodes(before, 'a', nodes, names);
 }
 
 /* One server of the old names. */
 static void begin(int names)
 {
-    world_start_nodes(&world, 5);
-    world_start_server(&world, 0, options_of("", names));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
-    WAIT_UNTIL(LATE_MS, rival_count_voting(&world, 0) == names);
+    world_start_nodes(5);
+    world_start_server(0, options_of("", names));
+    world_await(0, "/readyz");
+    rival_await_count(0, names);
 }
 
 static bool is_granted(int server, struct lock *lock)
@@ -49,23 +47,22 @@ TEST_EACH(story_59_other_names_wait_for_what_is_held, changes)
     int64_t ends_ms = 0;
     begin(changes[_i].before);
     if (changes[_i].ttl_ms > 0) {
-        lock_take(&world.servers[0], "held", changes[_i].ttl_ms, &held);
+        lock_take(here, "held", changes[_i].ttl_ms, &held);
         ends_ms = harness_now_ms() + held.validity_ms;
     }
     int64_t began_ms = harness_now_ms();
-    world_start_server(&world, 1,
-                       options_of("--config-epoch 2", changes[_i].after));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
+    world_start_server(1, options_of("--config-epoch 2", changes[_i].after));
+    world_await(1, "/livez");
     while (!is_granted(1, &next)) {
         ck_assert_int_lt(harness_now_ms() - began_ms, BY_TIME_MS);
-        harness_pause_ms(50);
+        pause_ms(50);
     }
     ck_assert_int_ge(harness_now_ms(), ends_ms);
     if (changes[_i].ttl_ms > 0)
         ck_assert_int_gt(next.number, held.number);
-    WAIT_UNTIL(LATE_MS, rival_count_voting(&world, 1) == changes[_i].after);
+    rival_await_count(1, changes[_i].after);
     ck_assert(!is_granted(0, &held)); /* not through the old server */
-    world_stop(&world);
+    world_stop();
 }
 
 /* ---- a list without a majority of the old names ---------------------------
@@ -103,20 +100,18 @@ static void expect_one_holder(void)
     while (harness_now_ms() < until_ms) {
         int64_t sent_ms = harness_now_ms();
         bool is_held =
-            lock_acquire(&world.servers[0], "held", SHORT_TTL_MS, &old)
-                ->status == 201;
+            lock_acquire(here, "held", SHORT_TTL_MS, &old)->status == 201;
         if (!is_held) {
-            harness_pause_ms(100);
+            pause_ms(100);
             continue;
         }
         granted++;
         bool is_next =
-            lock_acquire(&world.servers[1], "held", SHORT_TTL_MS, &next)
-                ->status == 201;
+            lock_acquire(there, "held", SHORT_TTL_MS, &next)->status == 201;
         bool is_valid = harness_now_ms() < sent_ms + old.validity_ms;
         ck_assert_msg(!is_next || !is_valid, "two holders");
-        (void)lock_release(&world.servers[0], &old);
-        harness_pause_ms(100);
+        (void)lock_release(here, &old);
+        pause_ms(100);
     }
     ck_assert_int_gt(granted, 0);
 }
@@ -130,20 +125,18 @@ TEST_EACH(story_65_a_majority_of_the_old_names_is_outside_the_list, outside)
 {
     static const int old[] = {0, 1, 2, 3, 4};
     for (int i = 0; i < tries(); i++) {
-        world_start_nodes(&world, 8);
-        world_start_server(&world, 0, list_of("", outside[_i].before, old));
-        WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
-        world_start_server(
-            &world, 1,
-            list_of("--config-epoch 2", outside[_i].after, outside[_i].nodes));
-        WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
+        world_start_nodes(8);
+        world_start_server(0, list_of("", outside[_i].before, old));
+        world_await(0, "/readyz");
+        world_start_server(1, list_of("--config-epoch 2", outside[_i].after,
+                                      outside[_i].nodes));
+        world_await(1, "/livez");
         expect_one_holder();
-        ck_assert_int_eq(
-            server_count_log(&world.servers[1], "event=names_refused"), 1);
+        ck_assert_int_eq(server_count_log(there, "event=names_refused"), 1);
         /* and nothing is half done */
-        ck_assert_int_eq(rival_count_voting(&world, 0),
+        ck_assert_int_eq(rival_count_voting(0),
                          (int)strlen(outside[_i].before));
-        world_stop(&world);
+        world_stop();
     }
 }
 
@@ -151,18 +144,16 @@ TEST_EACH(story_65_a_majority_of_the_old_names_is_outside_the_list, outside)
 TEST(story_65_take_over_is_the_word_for_it)
 {
     static const int old[] = {0, 1, 2};
-    world_start_nodes(&world, 8);
-    world_start_server(&world, 0, list_of("", "abc", old));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
-    world_stop_server(&world, 0);
+    world_start_nodes(8);
+    world_start_server(0, list_of("", "abc", old));
+    world_await(0, "/readyz");
+    world_stop_server(0);
     world_start_server(
-        &world, 1,
-        list_of("--config-epoch 2 --take-over 2", "axy", outside[1].nodes));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/readyz") == 200);
+        1, list_of("--config-epoch 2 --take-over 2", "axy", outside[1].nodes));
+    world_await(1, "/readyz");
     /* and is not said of a later change */
-    WAIT_UNTIL(LATE_MS, server_count_log(&world.servers[1],
-                                         "event=take_over_done") == 1);
-    world_stop(&world);
+    AWHILE(server_count_log(there, "event=take_over_done") == 1);
+    world_stop();
 }
 
 static void set_behind(struct node *node)
@@ -179,16 +170,16 @@ TEST(story_65_numbers_rise_though_most_of_the_new_clocks_are_behind)
 {
     static const int old[] = {0, 1, 2}, next[] = {0, 2, 3};
     struct lock held, later;
-    world_start_nodes(&world, 5);
+    world_start_nodes(5);
     set_behind(&world.nodes[2]);
     set_behind(&world.nodes[3]);
-    world_start_server(&world, 0, list_of("", "abc", old));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
-    lock_take(&world.servers[0], "held", 100, &held);
-    world_start_server(&world, 1, list_of("--config-epoch 2", "acd", next));
-    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
-    WAIT_UNTIL(LATE_MS, is_granted(1, &later));
+    world_start_server(0, list_of("", "abc", old));
+    world_await(0, "/readyz");
+    lock_take(here, "held", 100, &held);
+    world_start_server(1, list_of("--config-epoch 2", "acd", next));
+    world_await(1, "/livez");
+    AWHILE(is_granted(1, &later));
     ck_assert_int_gt(later.number, held.number);
     ck_assert(!is_granted(0, &held));
-    world_stop(&world);
+    world_stop();
 }

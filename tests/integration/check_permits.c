@@ -34,12 +34,11 @@ struct crowd {
     atomic_bool is_over;
 };
 
-WORLD_WITH_END;
 static struct crowd *crowd;
 
 static void begin(void)
 {
-    world_start_two(&world, N, "--node-timeout-ms 500");
+    world_start_two(N, "--node-timeout-ms 500");
     crowd = harness_share(sizeof *crowd);
 }
 
@@ -55,7 +54,7 @@ static void hold(int client, int slot)
     if (atomic_fetch_add(&crowd->slots[slot], 1) > 0)
         atomic_fetch_add(&crowd->meetings, 1);
     atomic_fetch_add(&crowd->grants[client], 1);
-    harness_pause_ms(HOLD_MS);
+    pause_ms(HOLD_MS);
     atomic_fetch_sub(&crowd->slots[slot], 1);
     atomic_fetch_sub(&crowd->holders, 1);
 }
@@ -72,7 +71,7 @@ static void work(int client)
     for (int i = 0; !atomic_load(&crowd->is_over); i++) {
         const struct answer *answer = grant_ask(server, json, NULL, &grant);
         if (answer->status != 201) {
-            harness_pause_ms(1 + client % 7);
+            pause_ms(1 + client % 7);
             continue;
         }
         const json_t *slots = json_object_get(answer->json, "slots");
@@ -87,14 +86,14 @@ static void disturb(int i)
     struct node *node = &world.nodes[i % N];
     if (i % 2 == 0) {
         node_pause(node);
-        harness_pause_ms(RUN_MS / FAULTS / 2);
+        pause_ms(RUN_MS / FAULTS / 2);
         node_resume(node);
     } else {
         node_kill(node);
-        harness_pause_ms(RUN_MS / FAULTS / 2);
+        pause_ms(RUN_MS / FAULTS / 2);
         node_start(node);
     }
-    harness_pause_ms(RUN_MS / FAULTS / 2);
+    pause_ms(RUN_MS / FAULTS / 2);
 }
 
 static void run(bool has_faults)
@@ -113,7 +112,7 @@ static void run(bool has_faults)
         if (has_faults)
             disturb(i);
         else
-            harness_pause_ms(RUN_MS / FAULTS);
+            pause_ms(RUN_MS / FAULTS);
     }
     atomic_store(&crowd->is_over, true);
     for (int i = 0; i < CLIENTS; i++) {
@@ -136,7 +135,7 @@ static void run(bool has_faults)
 }
 
 SUITE(permits, .timeout_s = 90, .set_up_once = begin,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 TEST(story_61_never_more_than_the_limit)
 {
@@ -159,15 +158,15 @@ TEST(a_release_at_another_server_wakes_one_that_waits)
         "{\"resource\":\"w\",\"limit\":1,\"wait_ms\":20000}";
     struct lock grant;
     for (int i = 0; i < 4; i++) {
-        grant_take(&world.servers[0], json, NULL, &grant);
-        int fd = grant_send(&world.servers[1], json, NULL);
-        waiter_expect_count(&world.servers[1], 1);
-        harness_pause_ms(300); /* until the nodes announce */
-        answer_expect(lock_release(&world.servers[0], &grant), 200, NULL);
+        grant_take(here, json, NULL, &grant);
+        int fd = grant_send(there, json, NULL);
+        waiter_expect_count(there, 1);
+        pause_ms(300); /* until the nodes announce */
+        lock_drop(here, &grant);
         grant = grant_read(fd, 201, SOON_MS);
-        answer_expect(lock_release(&world.servers[1], &grant), 200, NULL);
+        lock_drop(there, &grant);
     }
-    ck_assert_int_gt(waiter_handovers(&world.servers[1], "announcement"), 0);
+    ck_assert_int_gt(waiter_handovers(there, "announcement"), 0);
 }
 
 /* Last: the nodes that it starts end with it. */

@@ -24,7 +24,6 @@ enum {
     OPTIONS_SIZE = 400,
 };
 
-static struct world world;
 static char text[TEXT_SIZE];
 
 SUITE(plan, .timeout_s = 120);
@@ -35,7 +34,7 @@ SUITE(plan, .timeout_s = 120);
 static const char *options_of(const char *before, char first, const int nodes[],
                               int count)
 {
-    return world_name_nodes(&world, before, first, nodes, count);
+    return world_name_nodes(before, first, nodes, count);
 }
 
 static const int usual[NODES] = {0, 1, 2, 3, 4};
@@ -43,20 +42,20 @@ static const int others[] = {5, 6, 7};
 
 static void wait_until_vote(int server, int count)
 {
-    WAIT_UNTIL(SERVE_MS, http_probe(&world.servers[server], "/readyz") == 200);
-    WAIT_UNTIL(SERVE_MS, rival_count_voting(&world, server) == count);
+    world_await(server, "/readyz");
+    rival_await_count(server, count);
 }
 
 static void admit(char first, const int nodes[], int count)
 {
-    world_start_server(&world, 1, options_of(AT_SIGHT, first, nodes, count));
+    world_start_server(1, options_of(AT_SIGHT, first, nodes, count));
     wait_until_vote(1, count);
-    world_stop_server(&world, 1);
+    world_stop_server(1);
 }
 
 static void begin(void)
 {
-    world_start_nodes(&world, ALL);
+    world_start_nodes(ALL);
     admit('a', usual, NODES);
     admit('x', others, 3);
 }
@@ -64,17 +63,17 @@ static void begin(void)
 /* A server over the usual nodes, all of which vote. */
 static void serve(void)
 {
-    world_start_server(&world, 0, options_of("", 'a', usual, NODES));
+    world_start_server(0, options_of("", 'a', usual, NODES));
     wait_until_vote(0, NODES);
 }
 
 static void end(void)
 {
-    if (world.servers[0].pid != 0) {
-        ck_assert_int_eq(rival_count_voting(&world, 0), NODES);
-        rival_cycle(&world.servers[0], "cycled");
+    if (here->pid != 0) {
+        ck_assert_int_eq(rival_count_voting(0), NODES);
+        rival_cycle(here, "cycled");
     }
-    world_stop(&world);
+    world_stop();
 }
 
 /* ---- the plan ------------------------------------------------------------ */
@@ -126,14 +125,14 @@ TEST(an_unchanged_configuration_goes_on)
     struct lock lock;
     begin();
     serve();
-    const char *before = textf("--listen 127.0.0.1:%d", world.servers[0].port);
+    const char *before = textf("--listen 127.0.0.1:%d", here->port);
     EXPECT_PLAN(GOES_ON, options_of(before, 'a', usual, NODES));
     EXPECT("votes; goes on\n");
     EXPECT("\nvotes: 5 of 5, and 3 are needed\n");
     EXPECT("\nepoch: 1\n");
     EXPECT("\nheld: nothing\n");
     EXPECT("\npause: none");
-    lock_take(&world.servers[0], "held", 30000, &lock);
+    lock_take(here, "held", 30000, &lock);
     EXPECT_PLAN(GOES_ON, options_of("--config-epoch 20 --max-ttl-ms 90000", 'a',
                                     usual, NODES));
     EXPECT("\nepoch: 1, which the nodes carry; 20");
@@ -154,7 +153,7 @@ TEST(dead_nodes_are_named)
                  world.nodes[4].port));
     EXPECT("\nvotes: 4 of 5");
     EXPECT("\nwithout a vote: e\n");
-    world_stop_server(&world, 0);
+    world_stop_server(0);
     node_kill(&world.nodes[3]);
     node_pause(&world.nodes[2]);
     EXPECT_PLAN(UNKNOWN, options_of("", 'a', usual, NODES));
@@ -170,7 +169,7 @@ TEST(five_names_become_three)
     struct lock lock;
     begin();
     serve();
-    lock_take(&world.servers[0], "held", 30000, &lock);
+    lock_take(here, "held", 30000, &lock);
     EXPECT_PLAN(PAUSE, options_of("", 'a', usual, 3));
     EXPECT(": carries other names, of epoch 1; does not vote");
     EXPECT("\nepoch: 1 is too low");

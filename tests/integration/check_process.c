@@ -14,9 +14,6 @@
 
 enum { WORDS_MAX = 16 };
 
-static struct world world;
-static const struct server *const server = &world.servers[0];
-
 /* harness_run of the binary with options that are separated by spaces. */
 static int run(const char *options, char **output)
 {
@@ -39,16 +36,16 @@ TEST(second_server_on_the_port_is_refused)
 {
     char options[128], *output;
 
-    world_start(&world, 1, "");
+    world_start(1, "");
     snprintf(options, sizeof options,
-             "--nodes 127.0.0.1:1 --listen 127.0.0.1:%d", server->port);
+             "--nodes 127.0.0.1:1 --listen 127.0.0.1:%d", here->port);
     ck_assert_int_ne(run(options, &output), 0);
     ck_assert_msg(strstr(output, "in use"), "%s", output);
     strcat(options, " --reuse-port");
     free(output);
     ck_assert_int_ne(run(options, &output), 0); /* both must say so */
     free(output);
-    world_stop(&world);
+    world_stop();
 }
 
 /* How often it has gone to sleep. */
@@ -69,13 +66,13 @@ TEST(without_work_it_wakes_for_its_heartbeats_only)
 {
     enum { SECONDS = 5, MOST = 15 };
 
-    world_start(&world, 5, "");
-    WAIT_UNTIL(20000, http_probe(server, "/readyz") == 200);
+    world_start(5, "");
+    world_await(0, "/readyz");
     sleep(2); /* the connection ends */
-    long before = sleeps(server->pid);
+    long before = sleeps(here->pid);
     sleep(SECONDS);
-    ck_assert_int_le(sleeps(server->pid) - before, SECONDS * MOST);
-    world_stop(&world);
+    ck_assert_int_le(sleeps(here->pid) - before, SECONDS * MOST);
+    world_stop();
 }
 
 static bool has_logged(const struct server *it, const char *text)
@@ -95,18 +92,17 @@ static bool has_started(const struct server *it)
 /* Two servers on one port. */
 static void start_sharing(const char *options)
 {
-    world_start(&world, 1, options);
-    world.servers[1].port = server->port;
-    world_start_server(&world, 1, "--reuse-port");
-    WAIT_UNTIL(10000, access(world.servers[1].log, R_OK) == 0 &&
-                          has_started(&world.servers[1]));
+    world_start(1, options);
+    there->port = here->port;
+    world_start_server(1, "--reuse-port");
+    SOON(access(there->log, R_OK) == 0 && has_started(there));
 }
 
 TEST(two_servers_share_a_port_if_both_say_so)
 {
     start_sharing("--reuse-port");
-    WAIT_UNTIL(10000, http_probe(server, "/readyz") == 200);
-    world_stop(&world);
+    world_await(0, "/readyz");
+    world_stop();
 }
 
 /* Each is a new connection, which the kernel gives to one of the servers. */
@@ -120,29 +116,29 @@ static bool are_ready(const struct server *it, int probes)
 TEST(drain_leaves_a_shared_port_to_the_others)
 {
     start_sharing("--reuse-port --drain-ms 60000");
-    WAIT_UNTIL(10000, are_ready(server, 20));
-    kill(server->pid, SIGTERM);
-    WAIT_UNTIL(10000, has_logged(server, "event=draining"));
-    WAIT_UNTIL(5000, are_ready(server, 40));
-    ck_assert_int_ne(harness_state(server->pid), 'Z');
-    kill(server->pid, SIGTERM); /* at once */
-    world_stop(&world);
+    SOON(are_ready(here, 20));
+    kill(here->pid, SIGTERM);
+    SOON(has_logged(here, "event=draining"));
+    WAIT_UNTIL(5000, are_ready(here, 40));
+    ck_assert_int_ne(harness_state(here->pid), 'Z');
+    kill(here->pid, SIGTERM); /* at once */
+    world_stop();
 }
 
 TEST(starts_with_no_node_and_turns_ready)
 {
     struct lock lock;
 
-    world_start_nodes(&world, 3);
-    world_kill_nodes(&world, 0, 3);
-    world_start_server(&world, 0, "");
-    WAIT_UNTIL(10000, http_probe(server, "/livez") == 200);
-    answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 503,
+    world_start_nodes(3);
+    world_kill_nodes(0, 3);
+    world_start_server(0, "");
+    world_await(0, "/livez");
+    answer_expect(HTTP(here, .method = "GET", .path = "/readyz"), 503,
                   "no_quorum");
-    answer_expect(lock_acquire(server, "none", 9000, NULL), 503, "no_quorum");
-    world_restart_nodes(&world, 0, 3);
-    world_wait_ready(&world, 0);
-    lock_take(server, "none", 9000, &lock);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    world_stop(&world);
+    answer_expect(lock_acquire(here, "none", 9000, NULL), 503, "no_quorum");
+    world_restart_nodes(0, 3);
+    world_wait_ready(0);
+    lock_take(here, "none", 9000, &lock);
+    lock_drop(here, &lock);
+    world_stop();
 }

@@ -24,7 +24,6 @@ static const struct proxy_mode modes[] = {
 };
 
 WORLD(world_start, N, "");
-static const struct server *const server = &world.servers[0];
 
 /*
  * Half of the clients end behind their answer, as curl does on a command
@@ -50,19 +49,19 @@ TEST_EACH(story_36_a_proxy_that_resets_does_not_lose_the_lock, modes)
     struct lock locks[LOCKS];
     struct server proxy;
 
-    double lost = http_metric(server, "redlockd_undelivered_grants_total");
-    pid_t pid = proxy_start(mode, server, &proxy);
+    double lost = http_metric(here, "redlockd_undelivered_grants_total");
+    pid_t pid = proxy_start(mode, here, &proxy);
     acquire_all(&proxy, _i, locks);
-    harness_pause_ms(RESETS_MS); /* for whatever comes behind the answers */
+    pause_ms(RESETS_MS); /* for whatever comes behind the answers */
     for (int i = 0; i < LOCKS; i++) {
         const struct answer *a =
-            lock_acquire(server, locks[i].resource, TTL_MS, NULL);
+            lock_acquire(here, locks[i].resource, TTL_MS, NULL);
         ck_assert_msg(a->status == 409, "%s: %d is not held: %s", mode->name, i,
                       a->body);
-        answer_expect(lock_extend(&proxy, &locks[i], TTL_MS), 200, NULL);
-        answer_expect(lock_release(&proxy, &locks[i]), 200, NULL);
+        expect_ok(lock_extend(&proxy, &locks[i], TTL_MS));
+        lock_drop(&proxy, &locks[i]);
     }
-    ck_assert_double_eq(
-        http_metric(server, "redlockd_undelivered_grants_total"), lost);
+    ck_assert_double_eq(http_metric(here, "redlockd_undelivered_grants_total"),
+                        lost);
     proxy_stop(pid);
 }

@@ -23,8 +23,6 @@ enum {
     SOON_MS = 10000,
 };
 
-static struct world world;
-
 SUITE(quorum, .timeout_s = 240, .tags = "slow");
 
 static int from_environment(const char *name, int otherwise)
@@ -49,16 +47,15 @@ TEST(a_release_through_another_server_leaves_nothing)
 {
     int cycles = from_environment("QUORUM_CYCLES", 1000);
     struct lock lock;
-    rival_start(&world, N, 2, "");
+    rival_start(N, 2, "");
     for (int i = 0; i < cycles; i++) {
         lock_take(&world.servers[i % 2], textf("cycle:%d", i), 60000, &lock);
         if (i % 100 == 0) /* one that gets onto the other nodes meanwhile */
-            harness_pause_ms(90 + i / 100 % 10 * 2);
-        answer_expect(lock_release(&world.servers[(i + 1) % 2], &lock), 200,
-                      NULL);
+            pause_ms(90 + i / 100 % 10 * 2);
+        lock_drop(&world.servers[(i + 1) % 2], &lock);
     }
-    WAIT_UNTIL(SOON_MS, count_empty() == N);
-    world_stop(&world);
+    SOON(count_empty() == N);
+    world_stop();
 }
 
 /* ---- while nodes die ------------------------------------------------------
@@ -105,7 +102,7 @@ static _Noreturn void hold(int holder, int count)
         next_ms += STEP_MS;
         int64_t left_ms = next_ms - harness_now_ms();
         if (left_ms > 0)
-            harness_pause_ms((int)left_ms);
+            pause_ms((int)left_ms);
         else /* this machine is too slow: nothing of it counts */
             _exit(EXIT_FAILURE);
     }
@@ -120,9 +117,9 @@ TEST(locks_live_on_while_nodes_die)
     pid_t pids[2 * HOLDERS];
     int slow = 0;
     board = harness_share(sizeof *board);
-    rival_start(&world, N, 1, "--ask quorum ");
-    rival_start_fresh(&world, 1, "--ask all ");
-    WAIT_UNTIL(SOON_MS, rival_count_voting(&world, 1) == N);
+    rival_start(N, 1, "--ask quorum ");
+    rival_start_fresh(1, "--ask all ");
+    rival_await_count(1, N);
     http_disconnect(); /* no connection is shared */
     for (int i = 0; i < 2 * HOLDERS; i++) {
         pids[i] = harness_fork();
@@ -131,11 +128,11 @@ TEST(locks_live_on_while_nodes_die)
     }
     for (int i = 0; i < kills; i++) {
         struct node *node = &world.nodes[rand() % N];
-        harness_pause_ms(1000);
+        pause_ms(1000);
         node_kill(node);
         node_start(node);
-        WAIT_UNTIL(2 * SOON_MS, rival_count_voting(&world, 0) == N &&
-                                    rival_count_voting(&world, 1) == N);
+        WAIT_UNTIL(2 * SOON_MS,
+                   rival_count_voting(0) == N && rival_count_voting(1) == N);
     }
     atomic_store(&board->is_over, true);
     for (int i = 0; i < 2 * HOLDERS; i++) {
@@ -152,5 +149,5 @@ TEST(locks_live_on_while_nodes_die)
         ck_assert_int_eq(board->lost[1], 0);
         ck_assert_int_gt(board->cycles[0], 0);
     }
-    world_stop(&world);
+    world_stop();
 }

@@ -41,21 +41,20 @@ struct crowd {
     atomic_bool is_over;
 };
 
-WORLD_WITH_END;
 static struct crowd *crowd;
 
 static void begin(void)
 {
-    world_start(&world, N, "--node-timeout-ms 500");
+    world_start(N, "--node-timeout-ms 500");
     for (int i = 1; i < SERVERS; i++)
-        world_start_server(&world, i, "--node-timeout-ms 500");
+        world_start_server(i, "--node-timeout-ms 500");
     for (int i = 1; i < SERVERS; i++)
-        world_wait_ready(&world, i);
+        world_wait_ready(i);
     crowd = harness_share(sizeof *crowd);
 }
 
 SUITE(readers, .timeout_s = 90, .set_up_once = begin,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 /* ---- clients ------------------------------------------------------------- */
 
@@ -81,7 +80,7 @@ static void read_it(long long number)
     if (number < atomic_load(&crowd->of_writers))
         atomic_fetch_add(&crowd->stale, 1);
     raise_number(&crowd->highest, number);
-    harness_pause_ms(HOLD_MS);
+    pause_ms(HOLD_MS);
     atomic_fetch_add(&crowd->reads, 1);
     atomic_fetch_sub(&crowd->readers, 1);
 }
@@ -95,7 +94,7 @@ static void write_it(long long number)
         atomic_fetch_add(&crowd->refused, 1);
     raise_number(&crowd->highest, number);
     raise_number(&crowd->of_writers, number);
-    harness_pause_ms(HOLD_MS);
+    pause_ms(HOLD_MS);
     atomic_fetch_add(&crowd->writes, 1);
     atomic_fetch_sub(&crowd->writers, 1);
 }
@@ -116,7 +115,7 @@ static void work(int client)
     for (int i = 0; !atomic_load(&crowd->is_over); i++) {
         const struct answer *answer = grant_ask(server, json, NULL, &grant);
         if (answer->status != 201) {
-            harness_pause_ms(1 + client % 7);
+            pause_ms(1 + client % 7);
             continue;
         }
         if (is_writer)
@@ -129,14 +128,13 @@ static void work(int client)
         (void)lock_release(&world.servers[i % SERVERS], &grant);
         since_ms = harness_now_ms();
         if (is_writer)
-            harness_pause_ms(20);
+            pause_ms(20);
     }
 }
 
 static json_int_t count_voting(void)
 {
-    const struct answer *answer =
-        HTTP(&world.servers[0], .method = "GET", .path = "/nodes");
+    const struct answer *answer = HTTP(here, .method = "GET", .path = "/nodes");
     return answer_int(answer, "voting");
 }
 
@@ -144,20 +142,20 @@ static json_int_t count_voting(void)
 static void disturb(int i)
 {
     struct node *node = &world.nodes[i % N];
-    WAIT_UNTIL(SOON_MS, count_voting() >= N - 1);
+    AWHILE(count_voting() >= N - 1);
     if (i % 3 == 0) {
         node_pause(node);
-        harness_pause_ms(FAULT_MS / 2);
+        pause_ms(FAULT_MS / 2);
         node_resume(node);
     } else if (i % 3 == 1) {
         node_kill(node);
-        harness_pause_ms(FAULT_MS / 2);
+        pause_ms(FAULT_MS / 2);
         node_start(node);
     } else {
         node_do(node, "FLUSHALL");
-        harness_pause_ms(FAULT_MS / 2);
+        pause_ms(FAULT_MS / 2);
     }
-    harness_pause_ms(FAULT_MS / 2);
+    pause_ms(FAULT_MS / 2);
 }
 
 static void run(bool has_faults)
@@ -178,7 +176,7 @@ static void run(bool has_faults)
         if (has_faults)
             disturb(i);
         else
-            harness_pause_ms(FAULT_MS);
+            pause_ms(FAULT_MS);
     }
     atomic_store(&crowd->is_over, true);
     for (int i = 0; i < CLIENTS; i++) {
@@ -231,25 +229,23 @@ TEST(of_two_at_once_with_one_key_one_gets_in)
 {
     struct lock writer, reader;
     int fds[2];
-    grant_take(&world.servers[0], "{\"resource\":\"twice\",\"ttl_ms\":9000}",
-               NULL, &writer);
+    grant_take(here, "{\"resource\":\"twice\",\"ttl_ms\":9000}", NULL, &writer);
     for (int i = 0; i < 2; i++) {
         fds[i] = grant_send(&world.servers[i], WAITS("twice"), KEY);
         waiter_expect_count(&world.servers[i], 1);
     }
-    harness_pause_ms(1500); /* more than the doubt about their clocks */
-    answer_expect(lock_release(&world.servers[2], &writer), 200, NULL);
+    pause_ms(1500); /* more than the doubt about their clocks */
+    lock_drop(&world.servers[2], &writer);
     int first = readable(fds);
     (void)grant_read(fds[first], 201, SOON_MS);
     struct pollfd other = {.fd = fds[1 - first], .events = POLLIN};
     ck_assert_int_eq(poll(&other, 1, 1500), 0);
-    answer_expect(grant_ask(&world.servers[2], SHARED("twice"), KEY, &reader),
-                  200, NULL);
+    expect_ok(grant_ask(&world.servers[2], SHARED("twice"), KEY, &reader));
     for (int i = 0; i < N; i++)
-        WAIT_UNTIL(SOON_MS, node_integer(&world.nodes[i], "ZCARD twice") == 1);
-    answer_expect(lock_release(&world.servers[2], &reader), 200, NULL);
+        AWHILE(node_integer(&world.nodes[i], "ZCARD twice") == 1);
+    lock_drop(&world.servers[2], &reader);
     reader = grant_read(fds[1 - first], 201, SOON_MS); /* as soon as it may */
-    answer_expect(lock_release(&world.servers[2], &reader), 200, NULL);
+    lock_drop(&world.servers[2], &reader);
 }
 
 /* By an operator, who knows none of their numbers. */
@@ -261,7 +257,7 @@ TEST(all_are_released_by_force)
         grant_take(&world.servers[i % 2], SHARED("forced"), NULL, &grants[i]);
     const struct answer *answer = HTTP(&world.servers[2], .method = "DELETE",
                                        .path = "/locks/forced?force=all");
-    answer_expect(answer, 200, NULL);
+    expect_ok(answer);
     ck_assert_int_ge(answer_int(answer, "nodes.released"), 1);
     const char *line =
         textf("event=force_release request_id=%s mode=shared resource=forced\n",
@@ -269,20 +265,20 @@ TEST(all_are_released_by_force)
     char *log = harness_read_file(world.servers[2].log);
     ck_assert_has(log, line);
     free(log);
-    lock_take(&world.servers[1], "forced", 9000, &lock);
+    lock_take(there, "forced", 9000, &lock);
     for (int i = 0; i < 3; i++)
         ck_assert_int_gt(lock.number, grants[i].number);
-    answer_expect(HTTP(&world.servers[0], .method = "DELETE",
-                       .path = "/locks/forced?force=all"),
-                  409, "not_owner");
-    answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
+    answer_expect(
+        HTTP(here, .method = "DELETE", .path = "/locks/forced?force=all"), 409,
+        "not_owner");
+    lock_drop(there, &lock);
     /* where they were not asked for at first, they come later, and leave */
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "forced") == 0);
-    harness_pause_ms(2000);
-    ck_assert_int_eq(world_count_keys(&world, "forced"), 0);
-    answer_expect(HTTP(&world.servers[0], .method = "DELETE",
-                       .path = "/locks/forced?force=all"),
-                  404, "lock_not_found");
+    AWHILE(count_keys("forced") == 0);
+    pause_ms(2000);
+    ck_assert_int_eq(count_keys("forced"), 0);
+    answer_expect(
+        HTTP(here, .method = "DELETE", .path = "/locks/forced?force=all"), 404,
+        "lock_not_found");
 }
 
 #define TO_SHARED "\"mode\":\"shared\""
@@ -296,20 +292,19 @@ TEST(all_are_released_by_force)
 TEST(an_extend_of_a_reader_finds_what_a_downgrade_did_not_reach)
 {
     struct lock it;
-    const struct server *server = &world.servers[0];
-    world_wait_ready(&world, 0);
+    const struct server *server = here;
+    world_wait_ready(0);
     grant_take(server, "{\"resource\":\"half\",\"ttl_ms\":20000}", NULL, &it);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "half") == N);
-    world_pause_nodes(&world, 3, 5);
-    const struct answer *answer = answer_expect(
-        grant_extend(server, &it, TO_SHARED ",\"ttl_ms\":20000"), 200, NULL);
+    AWHILE(count_keys("half") == N);
+    world_pause_nodes(3, 5);
+    const struct answer *answer =
+        expect_ok(grant_extend(server, &it, TO_SHARED ",\"ttl_ms\":20000"));
     PRINT_TO(it.token, "%s", answer_text(answer, "token"));
-    world_pause_nodes(&world, 0, 2);
-    harness_pause_ms(700); /* the downgrade comes too late to the others */
-    world_resume_nodes(&world, 3, 5);
-    WAIT_UNTIL(9000,
-               grant_extend(server, &it, "\"ttl_ms\":20000")->status == 200);
-    world_resume_nodes(&world, 0, 2);
+    world_pause_nodes(0, 2);
+    pause_ms(700); /* the downgrade comes too late to the others */
+    world_resume_nodes(3, 5);
+    SOON(grant_extend(server, &it, "\"ttl_ms\":20000")->status == 200);
+    world_resume_nodes(0, 2);
 }
 
 /* Last: the nodes that it starts end with it. A node that has forgotten waits

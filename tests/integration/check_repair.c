@@ -8,9 +8,6 @@
 
 enum { TTL_MS = 30000, DEADLINE_MS = 10000 };
 
-static struct world world;
-static const struct server *const server = &world.servers[0];
-
 static void take_away(int first, int count, bool is_dead)
 {
     for (int i = first; i < first + count; i++) {
@@ -27,23 +24,23 @@ static void bring_back(int first, int count, bool is_dead)
 {
     /* what lies in the sockets of paused nodes must be late there */
     int64_t late_ms = harness_now_ms() + 600;
-    WAIT_UNTIL(DEADLINE_MS, harness_now_ms() > late_ms);
+    SOON(harness_now_ms() > late_ms);
     for (int i = first; i < first + count; i++) {
         if (is_dead)
             node_start(&world.nodes[i]);
         else
             node_resume(&world.nodes[i]);
     }
-    world_wait_ready(&world, 0);
+    world_wait_ready(0);
 }
 
 static void take_on_three_of_five(const char *resource, bool is_dead,
                                   struct lock *lock)
 {
     take_away(3, 2, is_dead);
-    lock_take(server, resource, TTL_MS, lock);
+    lock_take(here, resource, TTL_MS, lock);
     bring_back(3, 2, is_dead);
-    ck_assert_int_eq(world_count_keys(&world, resource), 3);
+    ck_assert_int_eq(count_keys(resource), 3);
 }
 
 SUITE(repair, .timeout_s = 120);
@@ -53,10 +50,10 @@ TEST_RANGE(story_50_an_extend_sets_the_lock_where_it_is_missing, 0, 2)
     bool is_dead = _i == 1;
     struct lock lock;
 
-    world_start(&world, 5, "");
+    world_start(5, "");
     take_on_three_of_five("repair", is_dead, &lock);
-    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
-    WAIT_UNTIL(DEADLINE_MS, world_count_keys(&world, "repair") == 5);
+    expect_ok(lock_extend(here, &lock, TTL_MS));
+    expect_keys("repair", 5);
     for (int i = 0; i < 5; i++) {
         struct node *node = &world.nodes[i];
         ck_assert_str_eq(node_text(node, "GET repair"), lock.token);
@@ -65,12 +62,12 @@ TEST_RANGE(story_50_an_extend_sets_the_lock_where_it_is_missing, 0, 2)
     }
 
     take_away(0, 2, true);
-    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
-    answer_expect_held(lock_inspect(server, "repair"));
-    answer_expect(lock_release(server, &lock), 200, NULL);
+    expect_ok(lock_extend(here, &lock, TTL_MS));
+    answer_expect_held(lock_inspect(here, "repair"));
+    lock_drop(here, &lock);
     bring_back(0, 2, true);
-    WAIT_UNTIL(DEADLINE_MS, world_count_keys(&world, "repair") == 0);
-    world_stop(&world);
+    expect_keys("repair", 0);
+    world_stop();
 }
 
 /* The repair of its last extend is due behind the release. */
@@ -78,14 +75,14 @@ TEST(a_release_leaves_nothing_for_the_repair)
 {
     struct lock lock;
 
-    world_start_two(&world, 5, "");
+    world_start_two(5, "");
     take_on_three_of_five("gone", false, &lock);
-    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
-    answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
+    expect_ok(lock_extend(here, &lock, TTL_MS));
+    lock_drop(there, &lock);
     /* a majority has answered; the others may be a little later */
-    WAIT_UNTIL(5000, world_count_keys(&world, "gone") == 0);
+    WAIT_UNTIL(5000, count_keys("gone") == 0);
     int64_t due_ms = harness_now_ms() + 2000; /* two node timeouts, and more */
     while (harness_now_ms() < due_ms)
-        ck_assert_int_eq(world_count_keys(&world, "gone"), 0);
-    world_stop(&world);
+        ck_assert_int_eq(count_keys("gone"), 0);
+    world_stop();
 }

@@ -21,7 +21,6 @@ struct command {
     bool is_needed;
 };
 
-static struct world world;
 static struct command commands[COMMANDS_MAX];
 static int commands_count;
 
@@ -75,10 +74,10 @@ static char told[1000];
 
 static bool is_told(int node, const char *state, const char *detail)
 {
-    PRINT_TO(told, "%s: ", rival_told(&world, 0, node, "state"));
+    PRINT_TO(told, "%s: ", rival_told(0, node, "state"));
     size_t len = strlen(told);
     (void)snprintf(told + len, sizeof told - len, "%s",
-                   rival_told(&world, 0, node, "detail"));
+                   rival_told(0, node, "detail"));
     return strncmp(told, state, strlen(state)) == 0 && strstr(told, detail);
 }
 
@@ -86,8 +85,8 @@ static bool is_told(int node, const char *state, const char *detail)
 static void expect_steady(int node, const char *state)
 {
     for (int i = 0; i < 30; i++) {
-        ck_assert_str_eq(rival_told(&world, 0, node, "state"), state);
-        harness_pause_ms(20);
+        ck_assert_str_eq(rival_told(0, node, "state"), state);
+        pause_ms(20);
     }
 }
 
@@ -100,14 +99,14 @@ static void wait_told(int node, const char *state, const char *detail)
         ck_assert_msg(harness_now_ms() < deadline_ms,
                       "node %d: \"%s\" instead of \"%s: %s\"", node, told,
                       state, detail);
-        harness_pause_ms(20);
+        pause_ms(20);
     }
 }
 
 static void wait_back(int node)
 {
     wait_told(node, "voting", "admitted");
-    WAIT_UNTIL(TOLD_MS, !is_told(node, "", "its user lacks"));
+    AWHILE(!is_told(node, "", "its user lacks"));
 }
 
 static void expect_told(int node, const struct command *command,
@@ -132,8 +131,8 @@ SUITE(rights, .timeout_s = 180, .set_up = set_up, .tags = "slow");
 /* Nine nodes at a time lack one each. */
 TEST(each_right_that_is_taken_away_is_named_until_it_is_back)
 {
-    world_start_nodes(&world, N);
-    world_serve(&world, 0, "");
+    world_start_nodes(N);
+    world_serve(0, "");
     for (int first = 0; first < commands_count; first += N) {
         int count = commands_count - first < N ? commands_count - first : N;
         for (int i = 0; i < count; i++)
@@ -150,7 +149,7 @@ TEST(each_right_that_is_taken_away_is_named_until_it_is_back)
         for (int i = 0; i < count; i++)
             wait_back(i);
     }
-    world_stop(&world);
+    world_stop();
 }
 
 /* Likewise, before the first vote: it has none. */
@@ -158,19 +157,19 @@ TEST(each_command_that_is_not_known_is_named)
 {
     for (int first = 0; first < commands_count; first += N) {
         int count = commands_count - first < N ? commands_count - first : N;
-        world_start_nodes(&world, N);
+        world_start_nodes(N);
         for (int i = 0; i < count; i++) {
             node_kill(&world.nodes[i]);
             world.nodes[i].renamed = commands[first + i].name;
             node_start(&world.nodes[i]);
         }
-        world_start_server(&world, 0, "--first-start yes --restart-guard off");
-        WAIT_UNTIL(TOLD_MS, http_probe(&world.servers[0], "/livez") == 200);
+        world_start_server(0, "--first-start yes --restart-guard off");
+        world_await(0, "/livez");
         for (int i = 0; i < count; i++)
             expect_told(i, &commands[first + i],
                         textf("it does not know %s (rename-command?)",
                               commands[first + i].name));
-        world_stop(&world);
+        world_stop();
     }
 }
 
@@ -198,8 +197,8 @@ TEST(key_and_channel_patterns_are_named)
     enum { COUNT = sizeof patterns / sizeof *patterns };
 
     ck_assert_int_eq(COUNT, N);
-    world_start_nodes(&world, N);
-    world_serve(&world, 0, "--key-prefix app:");
+    world_start_nodes(N);
+    world_serve(0, "--key-prefix app:");
     for (int i = 0; i < N; i++)
         node_do(&world.nodes[i],
                 textf("ACL SETUSER default %s", patterns[i].rule));
@@ -209,7 +208,7 @@ TEST(key_and_channel_patterns_are_named)
         node_do(&world.nodes[i], "ACL SETUSER default ~* &* +@all");
     for (int i = 0; i < N; i++)
         wait_back(i);
-    world_stop(&world);
+    world_stop();
 }
 
 /* ---- a lost right while locks are held ----------------------------------- */
@@ -220,22 +219,20 @@ TEST(nodes_do_not_flap_without_a_right)
 {
     struct lock lock;
 
-    world_start(&world, 5, "");
-    lock_take(&world.servers[0], "held", 60000, &lock);
+    world_start(5, "");
+    lock_take(here, "held", 60000, &lock);
     for (int i = 0; i < 5; i++)
         node_do(&world.nodes[i], "ACL SETUSER default -pexpire");
-    answer_expect(lock_extend(&world.servers[0], &lock, 60000), 503,
-                  "no_quorum");
-    WAIT_UNTIL(TOLD_MS, rival_count_voting(&world, 0) == 0);
+    answer_expect(lock_extend(here, &lock, 60000), 503, "no_quorum");
+    rival_await_count(0, 0);
     for (int i = 0; i < 5; i++)
         expect_steady(i, "no_permission");
-    ck_assert_int_eq(server_count_log(&world.servers[0], "event=no_quorum"), 1);
-    ck_assert_int_eq(
-        server_count_log(&world.servers[0], "its user lacks +pexpire"), 5);
+    ck_assert_int_eq(server_count_log(here, "event=no_quorum"), 1);
+    ck_assert_int_eq(server_count_log(here, "its user lacks +pexpire"), 5);
     for (int i = 0; i < 5; i++)
         node_do(&world.nodes[i], "ACL SETUSER default +pexpire");
-    WAIT_UNTIL(TOLD_MS, rival_count_voting(&world, 0) == 5);
-    answer_expect(lock_extend(&world.servers[0], &lock, 60000), 200, NULL);
-    answer_expect(lock_release(&world.servers[0], &lock), 200, NULL);
-    world_stop(&world);
+    rival_await_count(0, 5);
+    expect_ok(lock_extend(here, &lock, 60000));
+    lock_drop(here, &lock);
+    world_stop();
 }

@@ -38,11 +38,6 @@ static struct contest {
     atomic_bool is_over;
 } * contest;
 
-static void pause_ms(int64_t ms)
-{
-    usleep((useconds_t)ms * 1000);
-}
-
 /* Nobody else has any of them, and each number is above all before. */
 static void hold(int worker, const struct lock *grant)
 {
@@ -95,7 +90,7 @@ TEST(rivals_neither_meet_nor_block_each_other)
 {
     pid_t workers[WORKERS];
     contest = harness_share(sizeof *contest);
-    world_serve(&world, 1, "");
+    world_serve(1, "");
     for (int i = 0; i < WORKERS; i++) {
         workers[i] = harness_fork();
         if (workers[i] == 0) {
@@ -104,8 +99,7 @@ TEST(rivals_neither_meet_nor_block_each_other)
         }
     }
     pause_ms(RUN_MS);
-    WAIT_UNTIL(SOON_MS,
-               has_each_had_grants()); /* a busy machine needs longer */
+    SOON(has_each_had_grants()); /* a busy machine needs longer */
     atomic_store(&contest->is_over, true);
     for (int i = 0; i < WORKERS; i++) {
         int status;
@@ -116,9 +110,6 @@ TEST(rivals_neither_meet_nor_block_each_other)
                atomic_load(&contest->grants[i]));
     }
     ck_assert_int_eq(atomic_load(&contest->failed), 0);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "r:a") +
-                                world_count_keys(&world, "r:b") +
-                                world_count_keys(&world, "r:c") ==
-                            0);
-    world_stop_server(&world, 1);
+    SOON(count_keys("r:a") + count_keys("r:b") + count_keys("r:c") == 0);
+    world_stop_server(1);
 }

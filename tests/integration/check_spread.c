@@ -20,10 +20,6 @@ enum {
     SLACK_MS = 1500, /* on machines that are busy */
 };
 
-static struct world world;
-static const struct server *const one = &world.servers[0];
-static const struct server *const other = &world.servers[1];
-
 static int tries(void)
 {
     const char *text = getenv("SPREAD_TRIES");
@@ -63,38 +59,38 @@ SUITE(spread, .timeout_s = 240, .tags = "slow");
 TEST(story_68_a_lock_behind_one_that_was_released_elsewhere)
 {
     struct lock lock, next;
-    world_start_two(&world, N, "");
+    world_start_two(N, "");
     for (int i = 0; i < tries(); i++) {
         char resource[40];
         name(resource, "behind", i);
-        lock_take(one, resource, TTL_MS, &lock);
-        harness_pause_ms(40 + i % 6 * 10);
-        answer_expect(lock_release(other, &lock), 200, NULL);
-        lock_take(other, resource, TTL_MS, &next);
+        lock_take(here, resource, TTL_MS, &lock);
+        pause_ms(40 + i % 6 * 10);
+        lock_drop(there, &lock);
+        lock_take(there, resource, TTL_MS, &next);
         WAIT_UNTIL(SOON_MS + SLACK_MS,
                    count_with(resource, next.token, TTL_MS / 2) == N);
-        answer_expect(lock_release(one, &next), 200, NULL);
-        WAIT_UNTIL(SOON_MS + SLACK_MS, world_count_keys(&world, resource) == 0);
+        lock_drop(here, &next);
+        WAIT_UNTIL(SOON_MS + SLACK_MS, count_keys(resource) == 0);
     }
-    world_stop(&world);
+    world_stop();
 }
 
 TEST(story_68_a_lock_of_a_server_that_stands_still)
 {
     struct lock lock;
-    world_start(&world, N, "");
+    world_start(N, "");
     for (int i = 0; i < tries(); i++) {
         char resource[40];
         name(resource, "still", i);
-        lock_take(one, resource, TTL_MS, &lock);
-        server_pause(&world.servers[0]);
-        harness_pause_ms(600); /* longer than the fill may take */
-        server_resume(&world.servers[0]);
+        lock_take(here, resource, TTL_MS, &lock);
+        server_pause(here);
+        pause_ms(600); /* longer than the fill may take */
+        server_resume(here);
         WAIT_UNTIL(SOON_MS + SLACK_MS,
                    count_with(resource, lock.token, TTL_MS / 2) == N);
-        answer_expect(lock_release(one, &lock), 200, NULL);
+        lock_drop(here, &lock);
     }
-    world_stop(&world);
+    world_stop();
 }
 
 /* ---- beside others ------------------------------------------------------- */
@@ -108,10 +104,10 @@ static pid_t come_by(const char *words, int a_second)
         return pid;
     for (;;) {
         struct lock grant;
-        const struct answer *answer = grant_ask(other, words, NULL, &grant);
-        harness_pause_ms(1000 / a_second);
+        const struct answer *answer = grant_ask(there, words, NULL, &grant);
+        pause_ms(1000 / a_second);
         if (answer->status == 201)
-            (void)lock_release(other, &grant);
+            (void)lock_release(there, &grant);
     }
 }
 
@@ -123,7 +119,7 @@ static void leave(pid_t pid)
 
 static void take(const char *words, struct lock *grant)
 {
-    grant_take(one, words, NULL, grant);
+    grant_take(here, words, NULL, grant);
 }
 
 TEST(story_69_a_reader_beside_others_that_come_and_go)
@@ -131,19 +127,19 @@ TEST(story_69_a_reader_beside_others_that_come_and_go)
     static const char *const words =
         "{\"resource\":\"read\",\"ttl_ms\":30000,\"mode\":\"shared\"}";
     struct lock grant;
-    world_start_two(&world, N, "");
+    world_start_two(N, "");
     pid_t first = come_by(words, 4), second = come_by(words, 4);
     for (int i = 0; i < tries(); i++) {
         take(words, &grant);
         WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
         for (int k = 3; k < N; k++)
             node_do(&world.nodes[k], "ZREM read %s", grant.token);
-        answer_expect(lock_extend(one, &grant, TTL_MS), 200, NULL);
+        expect_ok(lock_extend(here, &grant, TTL_MS));
         WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
-        answer_expect(lock_release(one, &grant), 200, NULL);
+        lock_drop(here, &grant);
         WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == 0);
     }
     leave(first);
     leave(second);
-    world_stop(&world);
+    world_stop();
 }

@@ -92,8 +92,6 @@ struct tally {
     int closed;
 };
 
-static struct world world;
-static const struct server *const server = &world.servers[0];
 static struct tally *tally;
 static char due[ANSWER_BODY]; /* the answer to the call with memory enough */
 
@@ -135,7 +133,7 @@ static int count_value(const char *key, const char *value)
 static bool are_all_voting(void)
 {
     const struct answer *answer =
-        HTTP(server, .method = "GET", .path = "/nodes", .is_fresh = true);
+        HTTP(here, .method = "GET", .path = "/nodes", .is_fresh = true);
 
     return answer_int(answer, "voting") == N;
 }
@@ -348,16 +346,16 @@ static void clean_up(const struct call *call, const struct answer *answer,
     bool is_grant = read_grant(answer, &granted);
     bool is_release = strcmp(call->method, "DELETE") == 0 && !call->code;
 
-    WAIT_UNTIL(SOON_MS, are_all_voting());
+    SOON(are_all_voting());
     if (is_grant)
-        answer_expect(lock_release(server, &granted), 200, NULL);
+        lock_drop(here, &granted);
     if (!is_release) {
-        WAIT_UNTIL(SOON_MS, count_value(held->resource, held->token) >= QUORUM);
-        answer_expect(lock_release(server, held), 200, NULL);
-    } else if (!is_done && lock_release(server, held)->status != 200) {
-        answer_expect(lock_release(server, held), 404, "lock_not_found");
+        SOON(count_value(held->resource, held->token) >= QUORUM);
+        lock_drop(here, held);
+    } else if (!is_done && lock_release(here, held)->status != 200) {
+        answer_expect(lock_release(here, held), 404, "lock_not_found");
     }
-    WAIT_UNTIL(SOON_MS, count_locks() == 0);
+    SOON(count_locks() == 0);
 }
 
 /* n 0: with memory enough. False: fewer than n allocations were made. */
@@ -368,17 +366,15 @@ static bool try_call(const struct call *call, int n, bool lasts)
     struct request request = {
         .method = call->method, .path = path, .json = call->json ? json : NULL};
 
-    WAIT_UNTIL(SOON_MS, are_all_voting());
-    WAIT_UNTIL(SOON_MS,
-               lock_acquire(server, "held:" LONG_TEXT, TTL_MS, &held)->status ==
-                   201);
+    SOON(are_all_voting());
+    SOON(lock_acquire(here, "held:" LONG_TEXT, TTL_MS, &held)->status == 201);
     fill(call->path, &held, path);
     fill(call->json ? call->json : "", &held, json);
     request.token = call->token && !*call->token ? held.token : call->token;
     const char *resource = resource_of(json, asked);
     tally->calls++;
     starve_begin(n, lasts);
-    const struct answer *answer = http_try(server, &request);
+    const struct answer *answer = http_try(here, &request);
     bool has_failed = starve_end() > 0;
     tally->allocations += has_failed;
     bool is_done =
@@ -408,14 +404,14 @@ static void set_up(void)
     char dir[PATH_SIZE];
 
     tally = harness_share(sizeof *tally);
-    world_start_nodes(&world, N);
-    world_admit_nodes(&world, "");
-    starve_prepare(&world.servers[0]);
+    world_start_nodes(N);
+    world_admit_nodes("");
+    starve_prepare(here);
     /* a busy disk must not cost nodes their connections */
     harness_make_dir(dir);
     world_start_server(
-        &world, 0, textf("--node-timeout-ms 2000 --audit-log %s/audit", dir));
-    world_wait_ready(&world, 0);
+        0, textf("--node-timeout-ms 2000 --audit-log %s/audit", dir));
+    world_wait_ready(0);
 }
 
 static void tear_down(void)
@@ -424,7 +420,7 @@ static void tear_down(void)
            "%d connections closed\n%d passed, %d failed\n",
            tally->allocations, tally->good, tally->overloaded, tally->closed,
            tally->passed, tally->calls - tally->passed);
-    world_finish(&world); /* tells of a crash, or a leak */
+    world_finish(); /* tells of a crash, or a leak */
 }
 
 SUITE(starved, .timeout_s = 300, .set_up_once = set_up,

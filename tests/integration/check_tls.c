@@ -20,8 +20,6 @@ enum { SOON_MS = 9000, TEXT_SIZE = 4096, DAY_S = 86400 };
 static const char livez[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
 static const char nodes[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
 
-static struct world world;
-static struct server *const server = &world.servers[0];
 static struct authority ours, theirs;
 static struct pair pair;
 
@@ -49,7 +47,7 @@ static void begin(void)
 {
     make_authorities();
     connect_as(NULL);
-    world_start(&world, 1, options_with(""));
+    world_start(1, options_with(""));
 }
 
 /* The server trusts their clients, and this client is one. */
@@ -61,26 +59,26 @@ static void begin_mutual(void)
     client = authority_issue(&theirs, &subject);
     connect_as(&client);
     const char *more = textf("--tls-client-ca %s", theirs.path);
-    world_start(&world, 1, options_with(more));
+    world_start(1, options_with(more));
 }
 
 static void end(void)
 {
-    world_stop(&world);
+    world_stop();
     authority_free(&ours);
     authority_free(&theirs);
 }
 
 static bool log_has(const char *text)
 {
-    return access(server->log, R_OK) == 0 && server_count_log(server, text) > 0;
+    return access(here->log, R_OK) == 0 && server_count_log(here, text) > 0;
 }
 
 /* Whether this text gets an answer on a new connection. */
 static bool is_answered(const char *text)
 {
     char out[TEXT_SIZE] = "";
-    struct server plain = *server;
+    struct server plain = *here;
     plain.is_tls = false;
     int fd = raw_connect(&plain);
     if (secure_shake(fd) == 0) {
@@ -95,7 +93,7 @@ static double handshakes(const char *result)
 {
     const char *sample =
         textf("redlockd_tls_handshakes_total{result=\"%s\"}", result);
-    return http_metric(server, sample);
+    return http_metric(here, sample);
 }
 
 /* ---- the start ----------------------------------------------------------- */
@@ -116,9 +114,9 @@ TEST_RANGE(what_is_unwise_is_warned_of, 0, 2)
     ck_assert_int_eq(chmod(pair.key, 0644), 0);
     connect_as(NULL);
     secure_set_client(&(struct secure_client){.authority = NULL});
-    world_start_nodes(&world, 1);
-    world_start_server(&world, 0, options_with(""));
-    WAIT_UNTIL(SOON_MS, log_has("event=start"));
+    world_start_nodes(1);
+    world_start_server(0, options_with(""));
+    SOON(log_has("event=start"));
     ck_assert(log_has(events[_i]));
     ck_assert(log_has("event=tls_key_is_open"));
     ck_assert(is_answered(livez));
@@ -141,18 +139,18 @@ TEST_EACH(a_server_that_others_can_reach_warns_of_what_is_missing, listeners)
     make_authorities();
     connect_as(NULL);
     auth_make(auth, "blue " AUTH_BLUE " lock prefix=*\n");
-    world_start_nodes(&world, 1);
-    server->port = harness_free_port();
+    world_start_nodes(1);
+    here->port = harness_free_port();
     PRINT_TO(options, "--listen %s:%d %s %s %s --allow-anonymous on",
-             listeners[_i].host, server->port,
+             listeners[_i].host, here->port,
              listeners[_i].has_tls ? options_with("") : "",
              listeners[_i].has_auth ? "--auth-file" : "",
              listeners[_i].has_auth ? auth : "");
-    world_admit_nodes(&world, "");
-    world_serve(&world, 0, options);
-    ck_assert_int_eq(server_count_log(server, "event=clients_in_the_clear"),
+    world_admit_nodes("");
+    world_serve(0, options);
+    ck_assert_int_eq(server_count_log(here, "event=clients_in_the_clear"),
                      is_reached && !listeners[_i].has_tls);
-    ck_assert_int_eq(server_count_log(server, "event=open_to_all"),
+    ck_assert_int_eq(server_count_log(here, "event=open_to_all"),
                      is_reached && !listeners[_i].has_auth);
     end();
 }
@@ -163,7 +161,7 @@ TEST(plain_http_is_closed_and_counted)
 {
     char out[TEXT_SIZE];
     begin();
-    struct server plain = *server;
+    struct server plain = *here;
     plain.is_tls = false;
     ck_assert_int_eq(raw_status(&plain, livez, strlen(livez), out, sizeof out),
                      0);
@@ -174,8 +172,8 @@ TEST(plain_http_is_closed_and_counted)
 
 static int count_warnings(void)
 {
-    return server_count_log(server, "level=warn") +
-           server_count_log(server, "level=error");
+    return server_count_log(here, "level=warn") +
+           server_count_log(here, "level=error");
 }
 
 /* Now, and not when the deadline for a head passes; and it is no error. */
@@ -183,18 +181,17 @@ TEST_RANGE(tls_to_the_plain_port_is_refused_at_once, 0, 2)
 {
     static const char *const kinds[] = {NULL, "NORMAL:-VERS-ALL:+VERS-TLS1.2"};
     secure_set_client(&(struct secure_client){.priorities = kinds[_i]});
-    world_start(&world, 1, "");
+    world_start(1, "");
     int before = count_warnings();
     for (int i = 0; i < 20; i++) { /* a hello is random, in part */
-        int fd = raw_connect(server);
+        int fd = raw_connect(here);
         ck_assert_int_lt(secure_shake(fd), 0);
         close(fd);
     }
-    ck_assert_double_eq(http_metric(server, "redlockd_connections_cut_total"),
-                        0);
+    ck_assert_double_eq(http_metric(here, "redlockd_connections_cut_total"), 0);
     ck_assert_int_eq(count_warnings(), before);
-    lock_expect_cycle(server, "next");
-    world_stop(&world);
+    lock_expect_cycle(here, "next");
+    world_stop();
 }
 
 TEST(only_clients_with_a_good_certificate_are_served)
@@ -262,14 +259,14 @@ TEST(who_has_expired_is_not_served_any_more)
     begin_mutual();
     const struct pair *good = secure_client()->pair;
     connect_briefly();
-    int fd = raw_connect(server);
+    int fd = raw_connect(here);
     connect_as(good);
     raw_send(fd, nodes, strlen(nodes));
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_has(out, "HTTP/1.1 200 ");
     for (int64_t end_ms = harness_now_ms() + SOON_MS; len > 0;) {
         ck_assert_int_lt(harness_now_ms(), end_ms);
-        harness_pause_ms(100);
+        pause_ms(100);
         raw_send(fd, nodes, strlen(nodes));
         len = raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     }
@@ -282,8 +279,8 @@ TEST(who_has_expired_is_not_served_any_more)
 
 static void reload(const char *event)
 {
-    kill(server->pid, SIGHUP);
-    WAIT_UNTIL(SOON_MS, log_has(event));
+    kill(here->pid, SIGHUP);
+    SOON(log_has(event));
 }
 
 TEST(a_reload_serves_the_new_certificate_and_keeps_connections)
@@ -291,7 +288,7 @@ TEST(a_reload_serves_the_new_certificate_and_keeps_connections)
     const struct subject subject = {.common = "localhost", .is_rsa = true};
     char out[TEXT_SIZE];
     begin();
-    int fd = raw_connect(server);
+    int fd = raw_connect(here);
     struct pair renewed = authority_issue(&theirs, &subject);
     authority_replace(&pair, &renewed);
     reload("event=tls_reloaded");
@@ -313,7 +310,7 @@ TEST(a_bad_reload_changes_nothing)
     reload("event=tls_reload_failed");
     ck_assert(log_has("holds no private key in PEM"));
     ck_assert_double_eq(
-        http_metric(server, "redlockd_file_refused{file=\"certificates\"}"), 1);
+        http_metric(here, "redlockd_file_refused{file=\"certificates\"}"), 1);
     ck_assert(is_answered(livez));
     end();
 }
@@ -323,7 +320,7 @@ TEST(who_is_not_trusted_any_more_is_not_served_any_more)
 {
     char out[TEXT_SIZE];
     begin_mutual();
-    int fd = raw_connect(server);
+    int fd = raw_connect(here);
     raw_send(fd, nodes, strlen(nodes));
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_has(out, "HTTP/1.1 200 ");
@@ -332,8 +329,8 @@ TEST(who_is_not_trusted_any_more_is_not_served_any_more)
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_has(out, "HTTP/1.1 200 ");
     ck_assert_int_eq(rename(ours.path, theirs.path), 0);
-    kill(server->pid, SIGHUP);
-    WAIT_UNTIL(SOON_MS, !is_answered(nodes));
+    kill(here->pid, SIGHUP);
+    SOON(!is_answered(nodes));
     raw_send(fd, nodes, strlen(nodes));
     ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
     close(fd);

@@ -15,8 +15,6 @@ enum { SOON_MS = 9000, TEXT_SIZE = 4096 };
 
 static const char nodes[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
 
-static struct world world;
-static struct server *const server = &world.servers[0];
 static struct authority authority;
 static struct pair ours, good, bad;
 static char list[PATH_SIZE];
@@ -62,20 +60,20 @@ static void begin(bool is_revoked)
     make_all();
     write_list(is_revoked, 0);
     connect_as(&good);
-    world_start(&world, 1, options());
+    world_start(1, options());
 }
 
 static void end(void)
 {
-    world_stop(&world);
+    world_stop();
     authority_free(&authority);
 }
 
 static void reload(const char *event)
 {
-    int before = server_count_log(server, event);
-    kill(server->pid, SIGHUP);
-    WAIT_UNTIL(SOON_MS, server_count_log(server, event) > before);
+    int before = server_count_log(here, event);
+    kill(here->pid, SIGHUP);
+    SOON(server_count_log(here, event) > before);
 }
 
 static bool is_served(int fd)
@@ -89,7 +87,7 @@ static bool is_served(int fd)
 /* On a connection of its own. */
 static bool is_let_in(const struct pair *client)
 {
-    struct server plain = *server;
+    struct server plain = *here;
     plain.is_tls = false;
     connect_as(client);
     int fd = raw_connect(&plain);
@@ -107,11 +105,11 @@ TEST(who_is_revoked_is_not_let_in)
     ck_assert(is_let_in(&good));
     ck_assert(!is_let_in(&bad));
     ck_assert_double_eq(
-        http_metric(server, "redlockd_tls_handshakes_total{result=\"bad_"
-                            "certificate\"}"),
+        http_metric(here, "redlockd_tls_handshakes_total{result=\"bad_"
+                          "certificate\"}"),
         1);
     ck_assert_double_gt(
-        http_metric(server,
+        http_metric(here,
                     "redlockd_tls_client_crl_next_update_timestamp_seconds"),
         0);
     end();
@@ -122,18 +120,18 @@ TEST(who_is_revoked_loses_its_connection_and_what_it_waits_for)
     char out[TEXT_SIZE];
     struct lock lock;
     begin(false);
-    lock_take(server, "w", 60000, &lock);
+    lock_take(here, "w", 60000, &lock);
     connect_as(&bad);
-    int idle = raw_connect(server);
-    int waiting = waiter_send(server, "w", 60000, 45000);
+    int idle = raw_connect(here);
+    int waiting = waiter_send(here, "w", 60000, 45000);
     connect_as(&good);
     ck_assert(is_served(idle));
-    waiter_expect_count(server, 1);
+    waiter_expect_count(here, 1);
     write_list(true, 0);
     reload("event=tls_reloaded");
     ck_assert_uint_eq(raw_read(waiting, out, sizeof out, "}\n", SOON_MS), 0);
     ck_assert(!is_served(idle));
-    waiter_expect_count(server, 0);
+    waiter_expect_count(here, 0);
     ck_assert(is_let_in(&good) && !is_let_in(&bad));
     close(idle);
     close(waiting);
@@ -152,11 +150,11 @@ TEST(a_bad_list_changes_nothing)
     authority_free(&other);
     ck_assert(is_let_in(&good) && !is_let_in(&bad));
     ck_assert_double_eq(
-        http_metric(server, "redlockd_file_refused{file=\"crl\"}"), 1);
+        http_metric(here, "redlockd_file_refused{file=\"crl\"}"), 1);
     write_list(false, 0);
     reload("event=tls_reloaded");
     ck_assert(is_let_in(&bad));
     ck_assert_double_eq(
-        http_metric(server, "redlockd_file_refused{file=\"crl\"}"), 0);
+        http_metric(here, "redlockd_file_refused{file=\"crl\"}"), 0);
     end();
 }

@@ -14,15 +14,13 @@ enum { CONNECTIONS = 136, HALF = CONNECTIONS / 2, HOLDERS = 20 };
 
 enum { SOON_MS = 9000, TTL_MS = 50000, WAIT_MS = 40000 };
 
-static struct world world;
-static struct server *server = &world.servers[0];
 static struct lock locks[HOLDERS];
 static int fds[2 * HALF];
 
 static void hold(const char *json, struct lock *lock)
 {
     const struct answer *a =
-        HTTP(server, .method = "POST", .path = "/locks", .json = json);
+        HTTP(here, .method = "POST", .path = "/locks", .json = json);
     answer_expect(a, 201, NULL);
     if (lock != NULL)
         lock_read(lock, a->json);
@@ -31,8 +29,8 @@ static void hold(const char *json, struct lock *lock)
 /* The lock w and the only permit of p are held, and those of the holders. */
 static void setup(void)
 {
-    world_start_small(&world, CONNECTIONS, "");
-    ck_assert_int_eq((int)http_metric(server, "redlockd_waiters_max"), HALF);
+    world_start_small(CONNECTIONS, "");
+    ck_assert_int_eq((int)http_metric(here, "redlockd_waiters_max"), HALF);
     hold("{\"resource\":\"w\",\"ttl_ms\":50000}", NULL);
     hold("{\"resource\":\"p\",\"ttl_ms\":50000,\"limit\":1}", NULL);
     for (int i = 0; i < HOLDERS; i++) {
@@ -42,14 +40,14 @@ static void setup(void)
 
 static void teardown(void)
 {
-    world_stop(&world);
+    world_stop();
 }
 
 SUITE(wait_limits, .timeout_s = 90, .set_up = setup, .tear_down = teardown);
 
 static int send_text(const char *text)
 {
-    int fd = raw_connect(server);
+    int fd = raw_connect(here);
     raw_send(fd, text, strlen(text));
     return fd;
 }
@@ -65,7 +63,7 @@ static int post(const char *json)
 static int send_waiting(int kind)
 {
     if (kind % 3 == 0)
-        return waiter_send(server, "w", TTL_MS, WAIT_MS);
+        return waiter_send(here, "w", TTL_MS, WAIT_MS);
     if (kind % 3 == 1)
         return post("{\"resource\":\"p\",\"limit\":1,\"wait_ms\":40000}");
     return send_text("GET /locks/none?after=free&wait_ms=40000 HTTP/1.1\r\n"
@@ -85,7 +83,7 @@ TEST(all_that_wait_fill_half_of_the_connections)
 {
     for (int i = 0; i < HALF; i++)
         fds[i] = send_waiting(i);
-    waiter_expect_count(server, HALF);
+    waiter_expect_count(here, HALF);
     for (int kind = 0; kind < 3; kind++)
         expect_status(send_waiting(kind), " 429 ",
                       "68 clients already wait on this server");
@@ -96,10 +94,10 @@ TEST(all_that_wait_fill_half_of_the_connections)
     expect_status(post("{\"resource\":\"p\",\"limit\":1}"), " 409 ",
                   "lock_held");
     close(fds[0]);
-    waiter_expect_count(server, HALF - 1);
+    waiter_expect_count(here, HALF - 1);
     fds[0] = send_waiting(2);
-    waiter_expect_count(server, HALF);
+    waiter_expect_count(here, HALF);
     for (int i = 0; i < HALF; i++)
         close(fds[i]);
-    waiter_expect_count(server, 0);
+    waiter_expect_count(here, 0);
 }

@@ -13,34 +13,31 @@
 
 enum { N = 3, TTL_MS = 60000, WAIT_MS = 45000, SOON_MS = 15000 };
 
-WORLD_WITH_END;
-static struct server *const a = &world.servers[0];
-static struct server *const b = &world.servers[1];
 static struct lock held;
 
 static void begin(void)
 {
-    world_start_two(&world, N, "");
+    world_start_two(N, "");
 }
 
 static void hold(const char *resource)
 {
-    lock_take(a, resource, TTL_MS, &held);
+    lock_take(here, resource, TTL_MS, &held);
 }
 
 static int send_waiter(const char *resource)
 {
-    int fd = waiter_send(b, resource, TTL_MS, WAIT_MS);
-    waiter_expect_count(b, 1);
+    int fd = waiter_send(there, resource, TTL_MS, WAIT_MS);
+    waiter_expect_count(there, 1);
     return fd;
 }
 
 /* From a to the client that waits at b. */
 static void hand_over(int fd, const char *resource)
 {
-    answer_expect(lock_release(a, &held), 200, NULL);
+    lock_drop(here, &held);
     held = waiter_expect_grant(fd, resource, SOON_MS).lock;
-    answer_expect(lock_release(b, &held), 200, NULL);
+    lock_drop(there, &held);
 }
 
 /* Who listens on the node for this. */
@@ -54,7 +51,7 @@ static long long count_listeners(struct node *node, const char *resource)
 static void wait_for_listeners(const char *resource)
 {
     for (int i = 0; i < N; i++)
-        WAIT_UNTIL(SOON_MS, count_listeners(&world.nodes[i], resource) == 1);
+        AWHILE(count_listeners(&world.nodes[i], resource) == 1);
 }
 
 SUITE(wait_noise);
@@ -62,7 +59,7 @@ SUITE(wait_noise);
 /* ---- connections that break ---------------------------------------------- */
 
 GROUP(two_servers, .timeout_s = 60, .set_up_once = begin,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 /* In the moment in which they would tell. */
 TEST(subscriptions_that_are_killed_at_the_release)
@@ -82,10 +79,10 @@ TEST_RANGE(a_node_that_is_paused_tells_nothing, 0, N)
     int fd = send_waiter("paused");
     wait_for_listeners("paused");
     node_pause(&world.nodes[_i]);
-    harness_pause_ms(_i * 1000);
+    pause_ms(_i * 1000);
     hand_over(fd, "paused");
     node_resume(&world.nodes[_i]);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "paused") == 0);
+    AWHILE(count_keys("paused") == 0);
 }
 
 /* ---- announcements that are not true --------------------------------------
@@ -139,20 +136,20 @@ TEST_EACH(a_flood_of_false_announcements, messages)
     for (int sent = 0; sent < FLOOD; sent += BATCH) {
         publish(to, messages[_i]);
         if (sent % (20 * BATCH) == 0) {
-            lock_expect_cycle(b, "other");
+            lock_expect_cycle(there, "other");
             cycles++;
         }
     }
-    waiter_expect_count(b, 1);
+    waiter_expect_count(there, 1);
     /* mostly once in 200 ms; besides, calls that would come anyway */
     int64_t took_ms = harness_now_ms() - since_ms;
     calls = node_count(&world.nodes[0], "evalsha") - calls;
     ck_assert_int_lt(calls, took_ms / 20 + 4 * cycles + 100);
     /* and then it is idle again */
-    harness_pause_ms(300);
-    double before_s = cpu_s(b);
-    harness_pause_ms(500);
-    ck_assert_double_lt(cpu_s(b) - before_s, 0.2);
+    pause_ms(300);
+    double before_s = cpu_s(there);
+    pause_ms(500);
+    ck_assert_double_lt(cpu_s(there) - before_s, 0.2);
     hand_over(fd, "flood");
     for (int i = 0; i < N; i++)
         redisFree(to[i]);

@@ -85,11 +85,11 @@ static void serve(int listener, const char *banner, const char *reply)
     }
 }
 
-void fake_start(struct world *world, const char *banner, const char *reply)
+void fake_start(const char *banner, const char *reply)
 {
-    struct node *node = &world->nodes[world->nodes_count];
+    struct node *node = &world.nodes[world.nodes_count];
 
-    ck_assert_int_lt(world->nodes_count, WORLD_NODES);
+    ck_assert_int_lt(world.nodes_count, WORLD_NODES);
     node->port = harness_free_port();
     int listener = listen_on(node->port);
     node->pid = harness_fork();
@@ -98,5 +98,5 @@ void fake_start(struct world *world, const char *banner, const char *reply)
         _exit(0);
     }
     close(listener);
-    world->nodes_count++;
+    world.nodes_count++;
 }

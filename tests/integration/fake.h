@@ -12,6 +12,6 @@
  * Each read is answered with reply, once per command that can be seen in it
  * ("*" begins one); banner, if not NULL, is sent unasked on each connection.
  */
-void fake_start(struct world *world, const char *banner, const char *reply);
+void fake_start(const char *banner, const char *reply);
 
 #endif

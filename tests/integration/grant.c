@@ -39,17 +39,8 @@ const struct answer *grant_inspect(const struct server *server,
 
 int grant_send(const struct server *server, const char *json, const char *key)
 {
-    char text[1024];
-    int fd = raw_connect(server);
-    int len = snprintf(text, sizeof text,
-                       "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
-                       "application/json\r\n%s%s%s"
-                       "Content-Length: %zu\r\n\r\n%s",
-                       key ? "Idempotency-Key: " : "", key ? key : "",
-                       key ? "\r\n" : "", strlen(json), json);
-    ck_assert_int_lt(len, (int)sizeof text);
-    raw_send(fd, text, (size_t)len);
-    return fd;
+    return raw_post(server, json,
+                    key ? textf("Idempotency-Key: %s\r\n", key) : "");
 }
 
 struct lock grant_read(int fd, int status, int ms)

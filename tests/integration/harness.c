@@ -109,7 +109,7 @@ int64_t harness_now_ms(void)
     return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-void harness_pause_ms(int ms)
+void pause_ms(int ms)
 {
     struct timespec left = {ms / 1000, ms % 1000 * 1000000L};
 
@@ -255,7 +255,7 @@ int harness_reap(pid_t pid, int ms)
     while (!has_ended(pid, &status)) {
         if (harness_now_ms() > deadline_ms)
             return -1;
-        harness_pause_ms(5);
+        pause_ms(5);
     }
     return status;
 }

@@ -62,9 +62,11 @@ json_int_t answer_int(const struct answer *answer, const char *path);
 const char *answer_text(const struct answer *answer, const char *path);
 bool answer_has(const struct answer *answer, const char *path);
 
-/* It is this problem. NULL code: a success of this status. Returns it. */
+/* It is this problem. NULL code: a success of this status. Returns it.
+ * expect_ok: it is a success with 200. */
 const struct answer *answer_expect(const struct answer *answer, int status,
                                    const char *code);
+const struct answer *expect_ok(const struct answer *answer);
 
 /* It shows a lock that is free, or one that is held. Returns it. */
 const struct answer *answer_expect_free(const struct answer *answer);
@@ -103,6 +105,10 @@ const struct answer *lock_extend(const struct server *server,
                                  const struct lock *lock, int ttl_ms);
 const struct answer *lock_release(const struct server *server,
                                   const struct lock *lock);
+
+/* The same, which must be done. */
+const struct answer *lock_drop(const struct server *server,
+                               const struct lock *lock);
 const struct answer *lock_inspect(const struct server *server,
                                   const char *resource);
 
@@ -122,6 +128,19 @@ bool raw_send_now(int fd, const char *text, size_t len);
  * Returns the bytes read; the test fails after ms.
  */
 size_t raw_read(int fd, char *out, size_t size, const char *until, int ms);
+
+/* A request, on a new connection, which is returned; nothing is read yet. */
+int raw_ask(const struct server *server, const char *text);
+
+/* POST /locks with further lines of its head, each with its CRLF. */
+const char *raw_post_text(const char *json, const char *fields);
+int raw_post(const struct server *server, const char *json, const char *fields);
+
+#define RAW_LIVEZ "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+#define RAW_NODES "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n"
+
+/* Reads an answer, which comes soon and has this part; "": none comes. */
+void raw_expect(int fd, const char *part);
 
 /* Closes with a reset instead of a FIN. */
 void raw_reset(int fd);

@@ -51,11 +51,12 @@ void node_start_copy(struct node *copy, const struct node *node);
 void node_bring_back(struct node *node, struct node *copy);
 
 /* How many nodes have this key. */
-int world_count_keys(struct world *world, const char *key);
+int count_keys(const char *key);
+void expect_keys(const char *key, int count); /* soon */
 
 /* SET key value PX ttl_ms on nodes first … first + count - 1; 0: no TTL. */
-void world_set(struct world *world, int first, int count, const char *key,
-               const char *value, int ttl_ms);
-void world_del(struct world *world, int first, int count, const char *key);
+void world_set(int first, int count, const char *key, const char *value,
+               int ttl_ms);
+void world_del(int first, int count, const char *key);
 
 #endif

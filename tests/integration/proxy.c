@@ -121,7 +121,7 @@ pid_t proxy_start(const struct proxy_mode *mode, const struct server *server,
         ck_assert_msg(harness_now_ms() < deadline_ms,
                       "the proxy %s does not serve:\n%s", mode->name,
                       harness_read_file(entry->log));
-        harness_pause_ms(5);
+        pause_ms(5);
     }
     return pid;
 }

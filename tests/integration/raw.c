@@ -84,6 +84,33 @@ size_t raw_read(int fd, char *out, size_t size, const char *until, int ms)
     return len;
 }
 
+int raw_ask(const struct server *server, const char *text)
+{
+    int fd = raw_connect(server);
+    raw_send(fd, text, strlen(text));
+    return fd;
+}
+
+const char *raw_post_text(const char *json, const char *fields)
+{
+    return textf("POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                 "application/json\r\nContent-Length: %zu\r\n%s\r\n%s",
+                 strlen(json), fields, json);
+}
+
+int raw_post(const struct server *server, const char *json, const char *fields)
+{
+    return raw_ask(server, raw_post_text(json, fields));
+}
+
+void raw_expect(int fd, const char *part)
+{
+    char out[16384];
+    size_t len = raw_read(fd, out, sizeof out, "}\n", 9000);
+    ck_assert_int_eq(len > 0, *part != '\0');
+    ck_assert_has(out, part);
+}
+
 void raw_reset(int fd)
 {
     struct linger hard = {.l_onoff = 1, .l_linger = 0};

@@ -10,23 +10,16 @@ enum { TEXT_SIZE = 4096, COUNT_MS = 20000 };
 int waiter_send(const struct server *server, const char *resource, int ttl_ms,
                 int wait_ms)
 {
-    char text[TEXT_SIZE], body[TEXT_SIZE / 2];
-    int fd = raw_connect(server);
-    int body_len =
-        PRINT_TO(body, "{\"resource\":\"%s\",\"ttl_ms\":%d,\"wait_ms\":%d}",
-                 resource, ttl_ms, wait_ms);
-    int len = PRINT_TO(text,
-                       "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
-                       "application/json\r\nContent-Length: %d\r\n\r\n%s",
-                       body_len, body);
-    ck_assert_int_lt(body_len, (int)sizeof body);
-    raw_send(fd, text, (size_t)len);
-    return fd;
+    return raw_post(server,
+                    textf("{\"resource\":\"%s\",\"ttl_ms\":%d,"
+                          "\"wait_ms\":%d}",
+                          resource, ttl_ms, wait_ms),
+                    "");
 }
 
 void waiter_expect_count(const struct server *server, int count)
 {
-    WAIT_UNTIL(COUNT_MS, (int)http_metric(server, "redlockd_waiters") == count);
+    AWHILE((int)http_metric(server, "redlockd_waiters") == count);
 }
 
 static void fill(struct verdict *verdict, json_t *body)
