@@ -32,33 +32,13 @@ const char auth_standard[] =
     "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n"
     "gate cert:dns:gate lock prefix=*\n";
 
-void auth_start(int nodes, char path[PATH_SIZE])
-{
-    auth_make(path, auth_standard);
-    world_start(nodes, textf("--auth-file %s", path));
-}
-
-void auth_finish(void)
-{
-    char *log = harness_read_file(here->log);
-    if (strstr(log, "Bearer") != NULL)
-        harness_fail("the log contains a token");
-    free(log);
-    world_finish();
-}
-
-void auth_change(const char *path, const char *text)
-{
-    const char *other = textf("%s.new", path);
-    write_text(other, text);
-    ck_assert_int_eq(rename(other, path), 0);
-}
-
 void auth_reload(const struct server *server, const char *path,
                  const char *text)
 {
     int before = server_count_log(server, "event=auth_file_re");
-    auth_change(path, text);
+    const char *other = textf("%s.new", path);
+    write_text(other, text);
+    ck_assert_int_eq(rename(other, path), 0);
     kill(server->pid, SIGHUP);
     SOON(server_count_log(server, "event=auth_file_re") > before);
 }

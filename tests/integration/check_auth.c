@@ -1,185 +1,206 @@
 /*
- * Who asks, as heads over a socket say it, and the auth file: what is refused
- * of it, and how it is changed. tests/rights/matrix.py asks what each identity
- * may.
+ * The auth file of a server that runs: how it is changed, and what its limits
+ * do when clients leave. Which request is refused, the units have, and
+ * tests/rights/matrix.py.
  */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "auth.h"
-#include "waiter.h"
 
-enum { N = 3, SOON_MS = 9000 };
+enum { N = 3, CROWD = 40, HALF = CROWD / 2 };
+
+#define BEARER(token) "Authorization: Bearer " token "\r\n"
+#define ASK(token) "GET /nodes HTTP/1.1\r\nHost: x\r\n" BEARER(token) "\r\n"
+#define BLUE "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n"
+
+/* green: two locks; dim: hardly any requests */
+#define STANDARD                                                               \
+    "red " AUTH_RED " lock,read prefix=r/\n"                                   \
+    "green " AUTH_GREEN " lock,read prefix=* locks=2 rate=1 burst=9\n" BLUE
 
 static char path[PATH_SIZE];
+static const char *options;
 
 static void start(void)
 {
-    auth_start(N, path);
+    auth_make(path, STANDARD);
+    options = textf("--auth-file %s", path);
+    world_start(N, options);
 }
 
+/* The log has no token. */
 static void finish(void)
 {
-    auth_finish();
+    char *log = harness_read_file(here->log);
+    if (strstr(log, "Bearer") != NULL)
+        harness_fail("the log contains a token");
+    free(log);
+    world_finish();
 }
 
-/* ---- 401 ---------------------------------------------------------------- */
+static double metric(const char *name)
+{
+    return auth_metric(here, "blue", textf("\nredlockd_%s ", name));
+}
 
 SUITE(auth, .timeout_s = 60, .set_up_once = start, .tear_down_once = finish);
 
-#define ASK(authorization)                                                     \
-    "GET /nodes HTTP/1.1\r\nHost: x\r\n" authorization "\r\n"
-
-/* ---- reload ------------------------------------------------------------- */
+/* ---- reload -------------------------------------------------------------- */
 
 TEST(a_reload_changes_who_may_ask)
 {
-    char out[8192];
-    static const char ask[] = ASK("Authorization: Bearer red\r\n");
-    int fd = raw_connect(here);
-    raw_send(fd, ask, sizeof ask - 1);
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
-    auth_reload(here, path, "blue " AUTH_BLUE " read,metrics prefix=*\n");
+    int fd = raw_ask(here, ASK("red"));
+    raw_expect(fd, "HTTP/1.1 200 ");
+    auth_reload(here, path, BLUE);
     ck_assert_int_eq(server_count_log(here, "identities=1"), 1);
-    raw_send(fd, ask, sizeof ask - 1); /* the connection is as it was */
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_msg(strncmp(out, "HTTP/1.1 401 ", 13) == 0, "%s", out);
+    raw_send(fd, ASK("red"), strlen(ASK("red"))); /* it is as it was */
+    raw_expect(fd, "HTTP/1.1 401 ");
     close(fd);
-    expect_ok(AUTH(here, "blue", .method = "GET", .path = "/nodes"));
-    auth_reload(here, path, auth_standard);
+    auth_reload(here, path, STANDARD);
     expect_ok(AUTH(here, "red", .method = "GET", .path = "/nodes"));
 }
 
-static const struct {
-    const char *text, *says;
-} bad_files[] = {
-    {"", "names no identity"},
-    {"# ok\n\nred " AUTH_RED " lock prefix=*\nred " AUTH_BLUE
-     " lock prefix=*\n",
-     ":4: the name"},
-};
-
-static double refused(void)
+TEST(a_bad_reload_changes_nothing)
 {
-    return auth_metric(here, "blue", "\nredlockd_file_refused{file=\"auth\"} ");
-}
-
-static double last_read(void)
-{
-    return auth_metric(
-        here, "blue", "\nredlockd_file_read_timestamp_seconds{file=\"auth\"} ");
-}
-
-TEST_EACH(a_bad_reload_changes_nothing, bad_files)
-{
-    double read_s = last_read();
-    ck_assert(read_s > 0 && refused() == 0);
-    int before = server_count_log(here, bad_files[_i].says);
-    auth_reload(here, path, bad_files[_i].text);
-    ck_assert_int_eq(server_count_log(here, bad_files[_i].says), before + 1);
+    static const char read[] = "file_read_timestamp_seconds{file=\"auth\"}";
+    static const char refused[] = "file_refused{file=\"auth\"}";
+    double read_s = metric(read);
+    ck_assert(read_s > 0 && metric(refused) == 0);
+    auth_reload(here, path, "");
     expect_ok(AUTH(here, "red", .method = "GET", .path = "/nodes"));
-    ck_assert(last_read() == read_s && refused() == 1);
-    auth_reload(here, path, auth_standard);
-    ck_assert(last_read() >= read_s && refused() == 0);
-}
-
-/* The head of an acquire of red, with this body. */
-static int send_head(const char *json, const char *fields)
-{
-    int fd = raw_connect(here);
-    const char *text =
-        textf("POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer red\r\n"
-              "Content-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
-              strlen(json), fields);
-    raw_send(fd, text, strlen(text));
-    return fd;
-}
-
-static int send_waiting(void)
-{
-    static const char json[] = "{\"resource\":\"r/w\",\"wait_ms\":45000}";
-    int fd = send_head(json, "");
-    raw_send(fd, json, sizeof json - 1);
-    SOON(auth_metric(here, "blue", "\nredlockd_waiters ") == 1);
-    return fd;
-}
-
-static void expect_start(int fd, const char *start)
-{
-    char out[8192];
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_msg(strncmp(out, start, strlen(start)) == 0, "%s", out);
-    close(fd);
+    ck_assert(metric(read) == read_s && metric(refused) == 1);
+    auth_reload(here, path, STANDARD);
+    ck_assert(metric(read) >= read_s && metric(refused) == 0);
 }
 
 static const struct {
     const char *text, *answer;
 } losses[] = {
-    {"blue " AUTH_BLUE " lock,read,metrics prefix=*\n", "HTTP/1.1 401 "},
-    {"red " AUTH_RED " lock prefix=g/\nblue " AUTH_BLUE
-     " lock,read,metrics prefix=*\n",
-     "HTTP/1.1 403 "},
+    {BLUE, "HTTP/1.1 401 "},
+    {"red " AUTH_RED " lock prefix=g/\n" BLUE, "HTTP/1.1 403 "},
 };
 
 /* The lock is not released before that is told. */
 TEST_EACH(who_may_not_any_more_waits_no_longer, losses)
 {
     struct lock lock;
-    answer_expect(auth_acquire(here, "red", "{\"resource\":\"r/w\"}", &lock),
+    answer_expect(auth_acquire(here, "blue", "{\"resource\":\"r/w\"}", &lock),
                   201, NULL);
-    int fd = send_waiting();
+    int fd = raw_post(here, "{\"resource\":\"r/w\",\"wait_ms\":45000}",
+                      BEARER("red"));
+    SOON(metric("waiters") == 1);
     auth_reload(here, path, losses[_i].text);
-    expect_start(fd, losses[_i].answer);
-    ck_assert(auth_metric(here, "blue", "\nredlockd_waiters ") == 0);
+    raw_expect(fd, losses[_i].answer);
+    close(fd);
+    ck_assert(metric("waiters") == 0);
     expect_ok(auth_release(here, "blue", &lock));
-    auth_reload(here, path, auth_standard);
+    auth_reload(here, path, STANDARD);
 }
 
-/* Its head was let in. */
-TEST_EACH(a_request_is_judged_again_when_it_is_whole, losses)
+/* ---- limits of requests -------------------------------------------------- */
+
+/* Late, but each gets one, and its connection goes on. */
+TEST(a_crowd_of_refusals_is_answered)
 {
-    static const char json[] = "{\"resource\":\"r/b\"}";
-    char out[512];
-    int fd = send_head(json, "Expect: 100-continue\r\n");
-    raw_read(fd, out, sizeof out, "\r\n\r\n", SOON_MS);
-    ck_assert_msg(strncmp(out, "HTTP/1.1 100 ", 13) == 0, "%s", out);
-    auth_reload(here, path, losses[_i].text);
-    raw_send(fd, json, sizeof json - 1);
-    expect_start(fd, losses[_i].answer);
-    answer_expect_free(
-        AUTH(here, "blue", .method = "GET", .path = "/locks/~ci9i"));
-    auth_reload(here, path, auth_standard);
+    int fds[CROWD];
+    int64_t begin_ms = harness_now_ms();
+    for (int i = 0; i < CROWD; i++)
+        fds[i] = raw_ask(here, ASK("green"));
+    expect_ok(AUTH(here, "blue", .method = "GET", .path = "/nodes"));
+    for (int i = 0; i < CROWD; i++)
+        raw_expect(fds[i], "}\n");
+    ck_assert_int_ge(harness_now_ms() - begin_ms, 1000);
+    for (int i = 0; i < CROWD; i++) {
+        raw_send(fds[i], ASK("blue"), strlen(ASK("blue")));
+        raw_expect(fds[i], "HTTP/1.1 200 ");
+        close(fds[i]);
+    }
 }
 
-/* ---- the start ---------------------------------------------------------- */
-
-static int run(const char *file, const char *action, char **output)
+TEST(who_leaves_while_its_refusal_is_late_is_gone)
 {
-    char *argv[] = {(char *)harness_binary(),
-                    "--nodes",
-                    "127.0.0.1:1",
-                    "--auth-file",
-                    (char *)file,
-                    (char *)action,
-                    NULL};
-    return harness_run(argv, NULL, output);
+    static const char limited[] =
+        "identity_requests_total{identity=\"green\",result=\"limited\"}";
+    double before = metric(limited);
+    for (int i = 0; i < CROWD; i++)
+        (i % 2 == 0 ? raw_reset : raw_close)(raw_ask(here, ASK("green")));
+    SOON(metric(limited) > before);
+    SOON(metric("connections") < HALF);
+    ck_assert_int_eq(http_probe(here, "/livez"), 200);
 }
 
-TEST(a_file_that_others_may_read_is_told)
+/* Its end must not wait for them, nor forget one. */
+TEST(a_server_with_late_refusals_ends)
 {
-    char file[PATH_SIZE], *output;
-    auth_make(file, auth_standard);
-    ck_assert_int_eq(run(file, "--check-config", &output), 0);
-    ck_assert_lacks(output, "auth_file_open");
-    free(output);
-    ck_assert_int_eq(chmod(file, 0644), 0);
-    ck_assert_int_eq(run(file, "--check-config", &output), 0);
-    ck_assert_has(output, "auth_file_open");
-    ck_assert_has(output, "configuration ok");
-    free(output);
+    world_serve(1, options);
+    for (int i = 0; i < CROWD; i++)
+        raw_ask(there, ASK("green"));
+    SOON(auth_metric(there, "blue", "\nredlockd_connections ") >= CROWD);
+    world_stop_server(1);
+}
+
+/* ---- limits of locks ----------------------------------------------------- */
+
+/* What nodes have, of a list that is not cut. */
+static int count_held(void)
+{
+    const struct answer *a =
+        expect_ok(AUTH(here, "blue", .method = "GET",
+                       .path = "/locks?prefix=n&page_size=1000"));
+    return answer_has(a, "next_cursor")
+               ? -2
+               : (int)json_array_size(json_object_get(a->json, "locks"));
+}
+
+/* Many leave at about the moment of their grant: none may stay counted. */
+TEST(what_nobody_got_does_not_count)
+{
+    auth_reload(here, path,
+                "blue " AUTH_BLUE " lock,read,metrics prefix=* locks=1000\n");
+    for (int i = 0; i < 200; i++) {
+        int fd =
+            raw_post(here, textf("{\"resource\":\"n%d\"}", i), BEARER("blue"));
+        for (volatile int spin = i * 500; spin > 0; spin--)
+            ;
+        raw_reset(fd);
+    }
+    SOON(count_held() == metric("identity_locks{identity=\"blue\"}"));
+    auth_reload(here, path, STANDARD);
+}
+
+GROUP(own, .timeout_s = 90, .set_up = start, .tear_down = finish);
+
+static void hold(const struct server *server, const char *name, int status,
+                 struct lock *lock)
+{
+    const char *json = textf("{\"resource\":\"%s\",\"ttl_ms\":50000}", name);
+    ck_assert_int_eq(auth_acquire(server, "green", json, lock)->status, status);
+}
+
+static void expect_locks(int count)
+{
+    SOON(metric("identity_locks{identity=\"green\"}") == count);
+}
+
+TEST(each_server_counts_its_own)
+{
+    struct lock a, b, c;
+    world_serve(1, options);
+    hold(here, "a", 201, &a);
+    hold(here, "b", 201, &b);
+    hold(here, "c", 429, &c);
+    hold(there, "c", 201, &c);
+    expect_ok(auth_release(there, "green", &a));
+    const char *force = textf("%s?force=%lld", b.path, (long long)b.number);
+    expect_ok(AUTH(here, "blue", .method = "DELETE", .path = force));
+    expect_locks(1); /* it cannot know that the other server did it */
+    answer_expect(auth_release(here, "green", &a), 404, NULL);
+    expect_locks(0);
+    world_stop_server(1);
+    world_stop_server(0);
+    world_serve(0, options);
+    expect_locks(0);
 }

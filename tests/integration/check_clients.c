@@ -53,11 +53,6 @@ static void resume_majority(void)
 
 /* ---- ways to leave ------------------------------------------------------- */
 
-static void close_it(int fd)
-{
-    close(fd);
-}
-
 static void close_half(int fd)
 {
     shutdown(fd, SHUT_WR);
@@ -91,7 +86,7 @@ static const struct {
     void (*leave)(int fd);
     const char *priorities;
 } leavings[] = {
-    {close_it, NULL},
+    {raw_close, NULL},
     {raw_reset, NULL},
     {close_half, NULL},
     {close_behind_another, NULL},

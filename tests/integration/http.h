@@ -144,6 +144,7 @@ void raw_expect(int fd, const char *part);
 
 /* Closes with a reset instead of a FIN. */
 void raw_reset(int fd);
+void raw_close(int fd); /* as close */
 
 /* Sends text on a new connection; the status of the answer, 0: closed. */
 int raw_status(const struct server *server, const char *text, size_t len,

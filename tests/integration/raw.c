@@ -111,6 +111,11 @@ void raw_expect(int fd, const char *part)
     ck_assert_has(out, part);
 }
 
+void raw_close(int fd)
+{
+    close(fd);
+}
+
 void raw_reset(int fd)
 {
     struct linger hard = {.l_onoff = 1, .l_linger = 0};
