@@ -31,7 +31,6 @@ struct crowd {
     atomic_int grants[CLIENTS];
     atomic_int meetings; /* two had one slot */
     atomic_int lost;     /* releases of what had ended */
-    atomic_bool is_over;
 };
 
 static struct crowd *crowd;
@@ -68,7 +67,7 @@ static void work(int client)
             ? "{\"resource\":\"crowd\",\"limit\":10,\"wait_ms\":5000}"
             : "{\"resource\":\"crowd\",\"limit\":10}";
     struct lock grant;
-    for (int i = 0; !atomic_load(&crowd->is_over); i++) {
+    for (int i = 0; !crowd_is_over(); i++) {
         const struct answer *answer = grant_ask(server, json, NULL, &grant);
         if (answer->status != 201) {
             pause_ms(1 + client % 7);
@@ -83,42 +82,23 @@ static void work(int client)
 
 static void disturb(int i)
 {
-    struct node *node = &world.nodes[i % N];
-    if (i % 2 == 0) {
-        node_pause(node);
-        pause_ms(RUN_MS / FAULTS / 2);
-        node_resume(node);
-    } else {
-        node_kill(node);
-        pause_ms(RUN_MS / FAULTS / 2);
-        node_start(node);
-    }
+    node_disturb(&world.nodes[i % N], "pk"[i % 2], RUN_MS / FAULTS / 2);
     pause_ms(RUN_MS / FAULTS / 2);
 }
 
 static void run(bool has_faults)
 {
-    pid_t pids[CLIENTS];
     int least = INT32_MAX, most = 0, all = 0;
     memset(crowd, 0, sizeof *crowd);
-    for (int i = 0; i < CLIENTS; i++) {
-        pids[i] = harness_fork();
-        if (pids[i] == 0) {
-            work(i);
-            _exit(0);
-        }
-    }
+    crowd_start(CLIENTS, work);
     for (int i = 0; i < FAULTS; i++) {
         if (has_faults)
             disturb(i);
         else
             pause_ms(RUN_MS / FAULTS);
     }
-    atomic_store(&crowd->is_over, true);
+    crowd_end();
     for (int i = 0; i < CLIENTS; i++) {
-        int status;
-        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
-        ck_assert_int_eq(status, 0);
         int grants = atomic_load(&crowd->grants[i]);
         all += grants;
         if (i % 4 == 3)

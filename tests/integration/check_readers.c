@@ -13,6 +13,7 @@
 #include "grant.h"
 #include "http.h"
 #include "node.h"
+#include "rival.h"
 #include "waiter.h"
 
 #define KEY "0123456789abcdef"
@@ -38,7 +39,6 @@ struct crowd {
     atomic_int refused;         /* writes with a number below another's */
     atomic_int longest_wait_ms; /* of a writer */
     atomic_llong highest, of_writers;
-    atomic_bool is_over;
 };
 
 static struct crowd *crowd;
@@ -112,7 +112,7 @@ static void work(int client)
             : "{\"resource\":\"doc\",\"ttl_ms\":3000,\"mode\":\"shared\"}";
     struct lock grant;
     int64_t since_ms = harness_now_ms();
-    for (int i = 0; !atomic_load(&crowd->is_over); i++) {
+    for (int i = 0; !crowd_is_over(); i++) {
         const struct answer *answer = grant_ask(server, json, NULL, &grant);
         if (answer->status != 201) {
             pause_ms(1 + client % 7);
@@ -132,29 +132,11 @@ static void work(int client)
     }
 }
 
-static json_int_t count_voting(void)
-{
-    const struct answer *answer = HTTP(here, .method = "GET", .path = "/nodes");
-    return answer_int(answer, "voting");
-}
-
 /* One node at a time: the others are a majority. */
 static void disturb(int i)
 {
-    struct node *node = &world.nodes[i % N];
-    AWHILE(count_voting() >= N - 1);
-    if (i % 3 == 0) {
-        node_pause(node);
-        pause_ms(FAULT_MS / 2);
-        node_resume(node);
-    } else if (i % 3 == 1) {
-        node_kill(node);
-        pause_ms(FAULT_MS / 2);
-        node_start(node);
-    } else {
-        node_do(node, "FLUSHALL");
-        pause_ms(FAULT_MS / 2);
-    }
+    AWHILE(rival_count_voting(0) >= N - 1);
+    node_disturb(&world.nodes[i % N], "pkf"[i % 3], FAULT_MS / 2);
     pause_ms(FAULT_MS / 2);
 }
 
@@ -162,15 +144,8 @@ static void run(bool has_faults)
 {
     const char *given = getenv("READERS_MS");
     int run_ms = given != NULL ? atoi(given) : 3 * FAULT_MS;
-    pid_t pids[CLIENTS];
     memset(crowd, 0, sizeof *crowd);
-    for (int i = 0; i < CLIENTS; i++) {
-        pids[i] = harness_fork();
-        if (pids[i] == 0) {
-            work(i);
-            _exit(0);
-        }
-    }
+    crowd_start(CLIENTS, work);
     int64_t end_ms = harness_now_ms() + run_ms;
     for (int i = 0; harness_now_ms() < end_ms; i++) {
         if (has_faults)
@@ -178,12 +153,7 @@ static void run(bool has_faults)
         else
             pause_ms(FAULT_MS);
     }
-    atomic_store(&crowd->is_over, true);
-    for (int i = 0; i < CLIENTS; i++) {
-        int status;
-        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
-        ck_assert_int_eq(status, 0);
-    }
+    crowd_end();
     printf("readers: %d reads, at most %d at once, %d writes, a writer waited "
            "at most %d ms\n",
            atomic_load(&crowd->reads), atomic_load(&crowd->most_readers),
@@ -246,39 +216,6 @@ TEST(of_two_at_once_with_one_key_one_gets_in)
     lock_drop(&world.servers[2], &reader);
     reader = grant_read(fds[1 - first], 201, SOON_MS); /* as soon as it may */
     lock_drop(&world.servers[2], &reader);
-}
-
-/* By an operator, who knows none of their numbers. */
-TEST(all_are_released_by_force)
-{
-    struct lock grants[3];
-    struct lock lock;
-    for (int i = 0; i < 3; i++)
-        grant_take(&world.servers[i % 2], SHARED("forced"), NULL, &grants[i]);
-    const struct answer *answer = HTTP(&world.servers[2], .method = "DELETE",
-                                       .path = "/locks/forced?force=all");
-    expect_ok(answer);
-    ck_assert_int_ge(answer_int(answer, "nodes.released"), 1);
-    const char *line =
-        textf("event=force_release request_id=%s mode=shared resource=forced\n",
-              answer_header(answer, "X-Request-Id"));
-    char *log = harness_read_file(world.servers[2].log);
-    ck_assert_has(log, line);
-    free(log);
-    lock_take(there, "forced", 9000, &lock);
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_gt(lock.number, grants[i].number);
-    answer_expect(
-        HTTP(here, .method = "DELETE", .path = "/locks/forced?force=all"), 409,
-        "not_owner");
-    lock_drop(there, &lock);
-    /* where they were not asked for at first, they come later, and leave */
-    AWHILE(count_keys("forced") == 0);
-    pause_ms(2000);
-    ck_assert_int_eq(count_keys("forced"), 0);
-    answer_expect(
-        HTTP(here, .method = "DELETE", .path = "/locks/forced?force=all"), 404,
-        "lock_not_found");
 }
 
 #define TO_SHARED "\"mode\":\"shared\""

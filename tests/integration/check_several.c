@@ -11,9 +11,7 @@
 #include "grant.h"
 #include "node.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
-enum { N = 5, SOON_MS = 9000 };
+enum { N = 5 };
 
 WORLD(world_start, N, "");
 SUITE(several, .timeout_s = 60, WORLD_ONCE);
@@ -28,14 +26,13 @@ static const struct {
     {"ab", 9000}, {"ba", 9000}, {"cb", 9000}, {"abc", 9000}, {"a", 9000},
 };
 
-enum { WORKERS = COUNT(wishes), RUN_MS = 3000, HOLD_MS = 2 };
+enum { WORKERS = sizeof wishes / sizeof *wishes, RUN_MS = 3000, HOLD_MS = 2 };
 
 static struct contest {
     atomic_int holders[3]; /* of a, b, c: worker + 1; 0: nobody */
     atomic_llong numbers[3];
     atomic_int grants[WORKERS];
     atomic_int failed;
-    atomic_bool is_over;
 } * contest;
 
 /* Nobody else has any of them, and each number is above all before. */
@@ -63,7 +60,7 @@ static void work(int worker)
     for (const char *name = wishes[worker].names; *name != '\0'; name++)
         len += sprintf(json + len, "\"r:%c\"%s", *name,
                        name[1] != '\0' ? "," : "]}");
-    while (!atomic_load(&contest->is_over)) {
+    while (!crowd_is_over()) {
         struct lock grant;
         const struct answer *a = grant_ask(mine, json, NULL, &grant);
         if (a->status == 201) {
@@ -88,27 +85,16 @@ static bool has_each_had_grants(void)
 
 TEST(rivals_neither_meet_nor_block_each_other)
 {
-    pid_t workers[WORKERS];
     contest = harness_share(sizeof *contest);
     world_serve(1, "");
-    for (int i = 0; i < WORKERS; i++) {
-        workers[i] = harness_fork();
-        if (workers[i] == 0) {
-            work(i);
-            _exit(0);
-        }
-    }
+    crowd_start(WORKERS, work);
     pause_ms(RUN_MS);
     SOON(has_each_had_grants()); /* a busy machine needs longer */
-    atomic_store(&contest->is_over, true);
-    for (int i = 0; i < WORKERS; i++) {
-        int status;
-        ck_assert_int_eq(waitpid(workers[i], &status, 0), workers[i]);
-        ck_assert_int_eq(status, 0);
+    crowd_end();
+    for (int i = 0; i < WORKERS; i++)
         printf("several: %-3s %s: %d grants\n", wishes[i].names,
                wishes[i].wait_ms > 0 ? "waiting" : "polling",
                atomic_load(&contest->grants[i]));
-    }
     ck_assert_int_eq(atomic_load(&contest->failed), 0);
     SOON(count_keys("r:a") + count_keys("r:b") + count_keys("r:c") == 0);
     world_stop_server(1);

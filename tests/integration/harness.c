@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,6 +179,40 @@ pid_t harness_fork(void)
     if (getppid() != parent)
         _exit(126);
     return 0;
+}
+
+enum { CROWD_MAX = 64 };
+
+static atomic_bool *is_crowd_over;
+static pid_t crowd[CROWD_MAX];
+static int crowd_count;
+
+void crowd_start(int count, void (*work)(int number))
+{
+    ck_assert_int_le(count, CROWD_MAX);
+    is_crowd_over = harness_share(sizeof *is_crowd_over);
+    for (crowd_count = 0; crowd_count < count; crowd_count++) {
+        crowd[crowd_count] = harness_fork();
+        if (crowd[crowd_count] > 0)
+            continue;
+        work(crowd_count);
+        _exit(EXIT_SUCCESS);
+    }
+}
+
+bool crowd_is_over(void)
+{
+    return atomic_load(is_crowd_over);
+}
+
+void crowd_end(void)
+{
+    atomic_store(is_crowd_over, true);
+    for (int i = 0; i < crowd_count; i++) {
+        int status = 0;
+        ck_assert_int_eq(waitpid(crowd[i], &status, 0), crowd[i]);
+        ck_assert_msg(status == 0, "process %d of a crowd: %d", i, status);
+    }
 }
 
 /* In the child: never returns. */

@@ -109,6 +109,14 @@ pid_t harness_fork(void);
 void *harness_share(size_t size);
 
 /*
+ * Processes that work beside the test, each with its number, from 0 on. The end
+ * tells them, waits, and fails if one did not end well.
+ */
+void crowd_start(int count, void (*work)(int number));
+bool crowd_is_over(void); /* asked by work */
+void crowd_end(void);
+
+/*
  * Starts argv with stdout and stderr in the file log (NULL: inherited), and
  * with env, a NULL-terminated list of NAME=value, on top of the environment.
  */

@@ -190,6 +190,21 @@ void node_bring_back(struct node *node, struct node *copy)
     node_do(node, "REPLICAOF NO ONE");
 }
 
+void node_disturb(struct node *node, char how, int ms)
+{
+    if (how == 'p')
+        node_pause(node);
+    else if (how == 'k')
+        node_kill(node);
+    else
+        node_do(node, "FLUSHALL");
+    pause_ms(ms);
+    if (how == 'p')
+        node_resume(node);
+    else if (how == 'k')
+        node_start(node);
+}
+
 /* ---- clocks -------------------------------------------------------------- */
 
 /* The page of tests/nemesis/shim.c, with one setting of two in use. */

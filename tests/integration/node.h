@@ -39,6 +39,9 @@ void node_set_clock(const struct node *node, int64_t ms);
 /* Replaces the append-only files of a node, which must be down. */
 void node_copy_files(const struct node *to, const struct node *from);
 
+/* Pauses it for ms, or kills it and starts it then, or flushes it: p, k, f. */
+void node_disturb(struct node *node, char how, int ms);
+
 /* The append-only file: its length · the power cut that left no more of it,
  * for a node that is down. */
 long node_file_length(const struct node *node);
