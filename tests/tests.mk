@@ -189,7 +189,7 @@ asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 
 # What SHORT=1 leaves to the nightly run: suites about who may vote and about
 # time, whose code the units and the simulation go through under ASan as well.
-asan_rest := admission changes contention data_centres epochs faults fence flood load machines \
+asan_rest := admission changes contention data_centres faults fence flood load machines \
              memory memory_clocks memory_servers memory_tail names permits proxies \
              repair verdicts wait_crowds wait_noise
 

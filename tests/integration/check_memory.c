@@ -13,7 +13,7 @@
 
 #define LIMIT "--max-ttl-ms 8000"
 
-enum { N = 5, LIMIT_MS = 8000, RETURN_MS = 40000, HEARTBEAT_MS = 1500 };
+enum { N = 5, LIMIT_MS = 8000, RETURN_MS = 40000 };
 
 static struct node *const victim = &world.nodes[0];
 static struct node other; /* with another memory */
@@ -48,7 +48,7 @@ static void cut_replica_off(void)
     new_node(&other);
     node_start(&other);
     node_replicate(&other, victim);
-    pause_ms(HEARTBEAT_MS); /* it may cost the master its vote for a while */
+    rival_await_look(0, 0); /* it may cost the master its vote for a while */
     AWHILE(rival_all_vote_everywhere());
     node_do(&other, "REPLICAOF NO ONE");
 }
@@ -66,7 +66,7 @@ static void take_masters_port(void)
 static void rebuild_from_another(void)
 {
     node_kill(victim);
-    pause_ms(HEARTBEAT_MS); /* the other's permission is the younger one */
+    rival_await_look(0, 3); /* its permission is the younger one */
     node_copy_files(victim, &world.nodes[3]);
     node_start(victim);
 }
@@ -109,7 +109,7 @@ static void bring_back_before_a_look(void)
     bring_back_copy();
     rival_start_fresh(1, LIMIT);
     server_resume(here);
-    pause_ms(HEARTBEAT_MS); /* it has looked as well, and found nothing */
+    rival_await_look(0, 0); /* it has looked as well, and found nothing */
 }
 
 static void back_up(void)
@@ -129,7 +129,7 @@ static bool has_judged(void)
 /* The backup is refused, and the server that did so is restarted. */
 static void bring_backup_back(void)
 {
-    pause_ms(HEARTBEAT_MS); /* the server knows a later state */
+    rival_await_look(0, 0); /* the server knows a later state */
     node_kill(victim);
     SOON(!rival_is_voting(0, 0));
     node_copy_files(victim, &other);
@@ -169,16 +169,6 @@ TEST_EACH(stories_of_lost_memory, stories)
     world_stop();
 }
 
-/* Returns when the server has just looked at all nodes. */
-static void wait_for_looks(void)
-{
-    int before[N];
-    for (int i = 0; i < N; i++)
-        before[i] = node_count(&world.nodes[i], "evalsha");
-    for (int i = 0; i < N; i++)
-        SOON(node_count(&world.nodes[i], "evalsha") > before[i]);
-}
-
 /*
  * The first server is one that has watched the nodes, and sees it with its next
  * heartbeat. The fresh one must not have called it a first start by then.
@@ -188,7 +178,8 @@ TEST(story_46_all_nodes_are_flushed_beside_a_fresh_server)
     static const char options[] = LIMIT " --node-timeout-ms 50";
     rival_start(N, 1, options);
     rival_hold(0, LIMIT_MS, &holder);
-    wait_for_looks();
+    for (int i = 0; i < N; i++)
+        rival_await_look(0, i);
     for (int i = 0; i < N; i++)
         node_do(&world.nodes[i], "FLUSHALL");
     world_start_server(1, options);

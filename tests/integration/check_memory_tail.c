@@ -81,7 +81,6 @@ static void start(const struct scene *scene, int nodes)
 /* ---- the way to a lock that is forgotten ----------------------------------
  */
 
-/* How often the second server has looked at the node. */
 static int count_looks(void)
 {
     const char *sample =

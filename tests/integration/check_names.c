@@ -11,15 +11,16 @@
 #include "node.h"
 #include "rival.h"
 
-enum { LATE_MS = 30000, BY_TIME_MS = 60000 };
+enum { BY_TIME_MS = 60000 };
+
+static const int first[] = {0, 1, 2, 3, 4};
 
 SUITE(names, .timeout_s = 1500, .tags = "slow");
 
-/* The first so many nodes, under names of their own. */
+/* The first so many nodes. */
 static const char *options_of(const char *before, int names)
 {
-    static const int nodes[] = {0, 1, 2, 3, 4};
-    return world_name_nodes(before, 'a', nodes, names);
+    return world_name_nodes(before, textf("%.*s", names, "abcde"), first);
 }
 
 /* One server of the old names. */
@@ -37,30 +38,20 @@ static bool is_granted(int server, struct lock *lock)
            201;
 }
 
-static const struct {
-    int before, after, ttl_ms;
-} changes[] = {{3, 5, 8000}, {5, 3, 8000}};
+static const int changes[][2] = {{3, 5}, {5, 3}};
 
 TEST_EACH(story_59_other_names_wait_for_what_is_held, changes)
 {
     struct lock held, next;
-    int64_t ends_ms = 0;
-    begin(changes[_i].before);
-    if (changes[_i].ttl_ms > 0) {
-        lock_take(here, "held", changes[_i].ttl_ms, &held);
-        ends_ms = harness_now_ms() + held.validity_ms;
-    }
-    int64_t began_ms = harness_now_ms();
-    world_start_server(1, options_of("--config-epoch 2", changes[_i].after));
+    begin(changes[_i][0]);
+    lock_take(here, "held", 8000, &held);
+    int64_t ends_ms = harness_now_ms() + held.validity_ms;
+    world_start_server(1, options_of("--config-epoch 2", changes[_i][1]));
     world_await(1, "/livez");
-    while (!is_granted(1, &next)) {
-        ck_assert_int_lt(harness_now_ms() - began_ms, BY_TIME_MS);
-        pause_ms(50);
-    }
+    WAIT_UNTIL(BY_TIME_MS, is_granted(1, &next));
     ck_assert_int_ge(harness_now_ms(), ends_ms);
-    if (changes[_i].ttl_ms > 0)
-        ck_assert_int_gt(next.number, held.number);
-    rival_await_count(1, changes[_i].after);
+    ck_assert_int_gt(next.number, held.number);
+    rival_await_count(1, changes[_i][1]);
     ck_assert(!is_granted(0, &held)); /* not through the old server */
     world_stop();
 }
@@ -70,17 +61,11 @@ TEST_EACH(story_59_other_names_wait_for_what_is_held, changes)
 
 enum { SHORT_TTL_MS = 1000, ENOUGH_MS = 20000 }; /* time alone: 14 s */
 
-/* "a=host:port,…" of the names, each with the node of this number. */
 static const char *list_of(const char *before, const char *names,
                            const int nodes[])
 {
-    static char options[500];
-    int len = PRINT_TO(options, "--max-ttl-ms 1000 %s --nodes ", before);
-    for (int i = 0; names[i] != '\0'; i++)
-        len += snprintf(options + len, sizeof options - (size_t)len,
-                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", names[i],
-                        world.nodes[nodes[i]].port);
-    return options;
+    return world_name_nodes(textf("--max-ttl-ms 1000 %s", before), names,
+                            nodes);
 }
 
 /* How often each case is tried, for 20 s: NAMES_TRIES=20. */
@@ -123,10 +108,9 @@ static const struct {
 
 TEST_EACH(story_65_a_majority_of_the_old_names_is_outside_the_list, outside)
 {
-    static const int old[] = {0, 1, 2, 3, 4};
     for (int i = 0; i < tries(); i++) {
         world_start_nodes(8);
-        world_start_server(0, list_of("", outside[_i].before, old));
+        world_start_server(0, list_of("", outside[_i].before, first));
         world_await(0, "/readyz");
         world_start_server(1, list_of("--config-epoch 2", outside[_i].after,
                                       outside[_i].nodes));
@@ -143,9 +127,8 @@ TEST_EACH(story_65_a_majority_of_the_old_names_is_outside_the_list, outside)
 /* "The old servers are stopped." */
 TEST(story_65_take_over_is_the_word_for_it)
 {
-    static const int old[] = {0, 1, 2};
     world_start_nodes(8);
-    world_start_server(0, list_of("", "abc", old));
+    world_start_server(0, list_of("", "abc", first));
     world_await(0, "/readyz");
     world_stop_server(0);
     world_start_server(
@@ -168,12 +151,12 @@ static void set_behind(struct node *node)
 /* c and d are behind: by most of the clocks, time goes back. */
 TEST(story_65_numbers_rise_though_most_of_the_new_clocks_are_behind)
 {
-    static const int old[] = {0, 1, 2}, next[] = {0, 2, 3};
+    static const int next[] = {0, 2, 3};
     struct lock held, later;
     world_start_nodes(5);
     set_behind(&world.nodes[2]);
     set_behind(&world.nodes[3]);
-    world_start_server(0, list_of("", "abc", old));
+    world_start_server(0, list_of("", "abc", first));
     world_await(0, "/readyz");
     lock_take(here, "held", 100, &held);
     world_start_server(1, list_of("--config-epoch 2", "acd", next));
@@ -181,5 +164,95 @@ TEST(story_65_numbers_rise_though_most_of_the_new_clocks_are_behind)
     AWHILE(is_granted(1, &later));
     ck_assert_int_gt(later.number, held.number);
     ck_assert(!is_granted(0, &held));
+    world_stop();
+}
+
+/* ---- servers that disagree at the same time -------------------------------
+ */
+
+#define SMALL "--max-ttl-ms 1000 --node-timeout-ms 300 "
+
+/* Two servers that disagree about the same nodes at the same epoch. */
+TEST(story_10_another_configuration_is_named_and_never_admitted)
+{
+    struct lock lock;
+    rival_start(3, 1, SMALL);
+    const char *options = textf("--nodes 127.0.0.1:%d,127.0.0.1:%d",
+                                world.nodes[0].port, world.nodes[1].port);
+    world_start_server(1, options);
+    world_await(1, "/livez");
+    for (int i = 0; i < 2; i++)
+        rival_await_state(1, i, "other_configuration");
+    ck_assert_has(rival_told(1, 0, "detail"), "--config-epoch 2");
+    answer_expect(lock_acquire(there, "other", 900, &lock), 503, "no_quorum");
+    ck_assert_int_eq(rival_count_voting(0), 3);
+    rival_cycle(here, "other");
+    world_stop();
+}
+
+/*
+ * Servers whose limits differ share the nodes. One with a lower limit respects
+ * a lock that is longer than it would grant, even where a node forgets it.
+ */
+TEST(servers_with_other_limits_vote_and_wait_for_long_locks)
+{
+    struct lock lock;
+    rival_start(5, 1, "--max-ttl-ms 8000");
+    world_serve(1, SMALL);
+    ck_assert_int_eq(rival_count_voting(1), 5);
+    int64_t promised_ms = harness_now_ms();
+    lock_take(here, "long", 8000, &lock);
+    world_stop_server(0);
+    for (int i = 0; i < 2; i++)
+        node_do(&world.nodes[i], "FLUSHALL");
+    for (int i = 0; i < 2; i++)
+        rival_await_state(1, i, "quarantined");
+    rival_await_count(1, 5);
+    ck_assert_int_ge(harness_now_ms() - promised_ms, 8000);
+    rival_cycle(there, "long");
+    world_stop();
+}
+
+static bool is_any_granted(const char *resource)
+{
+    bool is_granted = false;
+    for (int i = 0; i < WORLD_SERVERS; i++)
+        is_granted |=
+            lock_acquire(&world.servers[i], resource, 900, NULL)->status == 201;
+    return is_granted;
+}
+
+/*
+ * Five nodes become three under two old and two new servers. A lock that an old
+ * one granted for 4 s is respected by the new ones, whose greatest TTL is 1 s;
+ * the old ones stand down (32); the greatest TTL governs the timers until what
+ * was granted under it has ended (33).
+ */
+TEST(story_32_and_33_nodes_change_under_running_servers)
+{
+    struct lock lock;
+    rival_start(5, 2, "--max-ttl-ms 4000 --node-timeout-ms 300");
+    lock_take(here, "long", 4000, &lock);
+    int64_t valid_until_ms = harness_now_ms() + lock.validity_ms;
+    for (int i = 2; i < 4; i++)
+        world_start_server(i, options_of(SMALL "--config-epoch 2", 3));
+    for (int i = 2; i < 4; i++)
+        world_await(i, "/livez");
+    while (harness_now_ms() < valid_until_ms - 500)
+        ck_assert(!is_any_granted("long") ||
+                  harness_now_ms() >= valid_until_ms);
+    for (int i = 0; i < 2; i++) {
+        rival_await_state(i, 0, "superseded");
+        ck_assert_has(rival_told(i, 0, "detail"),
+                      "carries configuration epoch");
+        answer_expect(lock_acquire(&world.servers[i], "old", 900, &lock), 503,
+                      "no_quorum");
+    }
+    for (int i = 2; i < 4; i++)
+        rival_await_count(i, 3);
+    ck_assert_int_ge(harness_now_ms(), valid_until_ms);
+    rival_cycle(&world.servers[2], "long");
+    ck_assert_str_eq(node_text(&world.nodes[0], "HGET redlockd:state max_ttl"),
+                     "1000");
     world_stop();
 }

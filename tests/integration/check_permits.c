@@ -141,7 +141,7 @@ TEST(a_release_at_another_server_wakes_one_that_waits)
         grant_take(here, json, NULL, &grant);
         int fd = grant_send(there, json, NULL);
         waiter_expect_count(there, 1);
-        pause_ms(300); /* until the nodes announce */
+        waiter_expect_listeners("w" NAMES_SLOT, 1);
         lock_drop(here, &grant);
         grant = grant_read(fd, 201, SOON_MS);
         lock_drop(there, &grant);

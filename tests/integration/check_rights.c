@@ -84,10 +84,7 @@ static bool is_told(int node, const char *state, const char *detail)
 /* The same again and again: it does not vote in between. */
 static void expect_steady(int node, const char *state)
 {
-    for (int i = 0; i < 30; i++) {
-        ck_assert_str_eq(rival_told(0, node, "state"), state);
-        pause_ms(20);
-    }
+    STAYS(600, rival_is_in_state(0, node, state));
 }
 
 /* Fails with what is told instead. */

@@ -160,7 +160,7 @@ TEST(a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over)
         };
         waiter_expect_count(server, i / 2 + 1);
     }
-    pause_ms(1500); /* both are told of releases by now */
+    waiter_expect_listeners("crowd", 2);
     int sets = count_sets();
     for (int i = 0; i < CROWD; i++) {
         lock_drop(here, &held);
@@ -225,7 +225,7 @@ TEST_RANGE(announcements_that_end_while_clients_wait, 1, 3)
     begin("");
     hold(here, "mute", TTL_MS);
     int fd = send_waiter(there, "mute");
-    pause_ms(1500); /* a heartbeat */
+    waiter_expect_listeners("mute", 1);
     tell_nodes(denials[_i]);
     lock_drop(here, &held);
     expect_grant(fd, "mute");

@@ -185,11 +185,11 @@ void world_admit_nodes(const char *options);
 void world_start_server(int i, const char *options);
 
 /*
- * The option --nodes, behind others: these nodes, by number, under the names
- * from first on, a letter each. Valid until the next call.
+ * The option --nodes, behind others: each letter of names is one, and has the
+ * node of this number. Valid until the next call.
  */
-const char *world_name_nodes(const char *others, char first, const int nodes[],
-                             int count);
+const char *world_name_nodes(const char *others, const char *names,
+                             const int nodes[]);
 
 /* Until GET path, "/livez" or "/readyz", is answered with 200 there. */
 void world_await(int i, const char *path);

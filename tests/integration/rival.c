@@ -31,11 +31,20 @@ void rival_start(int nodes, int servers, const char *options)
         world_wait_ready(i);
 }
 
+/* Whether the server has come to know the node, and what it holds. */
+static bool is_judged(int server, int node)
+{
+    static const char early[] =
+        "unreachable connecting silent loading admitting";
+    return strstr(early, rival_told(server, node, "state")) == NULL;
+}
+
 void rival_start_fresh(int server, const char *options)
 {
     world_start_server(server, options);
     world_await(server, "/livez");
-    pause_ms(1000);
+    for (int i = 0; i < world.nodes_count; i++)
+        SOON(world.nodes[i].pid == 0 || is_judged(server, i));
 }
 
 /* ---- who votes ----------------------------------------------------------- */
@@ -93,6 +102,20 @@ void rival_await_count(int server, int count)
 void rival_await_state(int server, int node, const char *state)
 {
     AWHILE(rival_is_in_state(server, node, state));
+}
+
+static int count_looks(int server, int node)
+{
+    return (int)http_metric(
+        &world.servers[server],
+        textf("redlockd_votes_total{node=\"127.0.0.1:%d\",vote=\"done\"}",
+              world.nodes[node].port));
+}
+
+void rival_await_look(int server, int node)
+{
+    int before = count_looks(server, node);
+    SOON(count_looks(server, node) > before);
 }
 
 /* ---- the holder ---------------------------------------------------------- */

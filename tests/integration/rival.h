@@ -33,6 +33,9 @@ int rival_count_voting(int server);
 void rival_await_count(int server, int count);
 void rival_await_state(int server, int node, const char *state);
 
+/* Until the server has looked at the node once more; a second at most. */
+void rival_await_look(int server, int node);
+
 /* On each server that runs. */
 bool rival_is_voting_anywhere(int node);
 bool rival_all_vote_everywhere(void);

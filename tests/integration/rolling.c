@@ -9,7 +9,7 @@
 #include "rival.h"
 #include "workers.h"
 
-enum { TTL_MS = 2000, PAUSE_MS = 300, MOVE_MS = 90000 };
+enum { TTL_MS = 2000, MOVE_MS = 90000 };
 
 const int rolling_first[ROLLING_NAMES] = {0, 1, 2, 3, 4};
 
@@ -24,7 +24,7 @@ const int *rolling_ttls_ms(void)
 
 const char *rolling_options(const char *others, const int nodes[ROLLING_NAMES])
 {
-    return world_name_nodes(others, 'a', nodes, ROLLING_NAMES);
+    return world_name_nodes(others, "abcde", nodes);
 }
 
 void rolling_wait_ready(int server)
@@ -96,10 +96,9 @@ void rolling_restart(const char *options)
 {
     for (int i = 0; i < ROLLING_SERVERS; i++) {
         world_stop_server(i);
-        pause_ms(PAUSE_MS);
         world_start_server(i, options);
         rolling_wait_ready(i);
-        pause_ms(PAUSE_MS);
+        workers_let_work();
     }
 }
 

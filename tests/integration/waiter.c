@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node.h"
+
 enum { TEXT_SIZE = 4096, COUNT_MS = 20000 };
 
 int waiter_send(const struct server *server, const char *resource, int ttl_ms,
@@ -59,6 +61,19 @@ struct verdict waiter_expect_grant(int fd, const char *resource, int ms)
     ck_assert_str_eq(verdict.lock.resource, resource);
     ck_assert_int_gt(verdict.lock.validity_ms, 0);
     return verdict;
+}
+
+static int count_listeners(struct node *node, const char *resource)
+{
+    return (int)node_integer(
+        node, "EVAL %s 0 redlockd:released:%s",
+        "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]", resource);
+}
+
+void waiter_expect_listeners(const char *resource, int servers)
+{
+    for (int i = 0; i < world.nodes_count; i++)
+        SOON(count_listeners(&world.nodes[i], resource) == servers);
 }
 
 int waiter_handovers(const struct server *server, const char *cause)

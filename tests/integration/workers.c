@@ -198,6 +198,22 @@ bool workers_are_kept_at(struct node *node)
     return true;
 }
 
+static bool have_extended(const int before[WORKERS])
+{
+    for (int i = 0; i < WORKERS; i++)
+        if (atomic_load(&board->extended[i]) == before[i])
+            return atomic_load(&board->has_failed);
+    return true;
+}
+
+void workers_let_work(void)
+{
+    int before[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        before[i] = atomic_load(&board->extended[i]);
+    AWHILE(have_extended(before));
+}
+
 void workers_stop(void)
 {
     int cycles = 0, extended = 0;

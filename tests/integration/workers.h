@@ -24,6 +24,9 @@ void workers_start(int servers, const int ttl_ms[2]);
 /* Whether the node has each of the locks that they keep. */
 bool workers_are_kept_at(struct node *node);
 
+/* Until each has extended the lock that it keeps once more, or given up. */
+void workers_let_work(void);
+
 /* Ends them. None may have failed, and each must have worked. */
 void workers_stop(void);
 

@@ -500,14 +500,14 @@ void world_finish(void)
     world_kill_nodes(0, world.nodes_count);
 }
 
-const char *world_name_nodes(const char *others, char first, const int nodes[],
-                             int count)
+const char *world_name_nodes(const char *others, const char *names,
+                             const int nodes[])
 {
     static char options[500];
     int len = PRINT_TO(options, "%s --nodes ", others);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; names[i] != '\0'; i++)
         len += snprintf(options + len, sizeof options - (size_t)len,
-                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", first + i,
+                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", names[i],
                         world.nodes[nodes[i]].port);
     return options;
 }
