@@ -191,7 +191,7 @@ asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 # time, whose code the units and the simulation go through under ASan as well.
 asan_rest := admission changes contention data_centres faults fence flood load machines \
              memory memory_clocks memory_servers memory_tail names permits proxies \
-             repair verdicts wait_crowds wait_noise
+             spread verdicts wait_crowds wait_noise
 
 # Debian packages, and what bench.py is told
 define measure

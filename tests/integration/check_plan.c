@@ -140,7 +140,7 @@ TEST(an_unchanged_configuration_goes_on)
 TEST(five_names_become_three)
 {
     struct lock lock;
-    lock_take(here, "held", 30000, &lock);
+    lock_take(here, "held, too", 30000, &lock);
     EXPECT_PLAN(PAUSE, world_name_nodes("", "abc", usual));
     EXPECT(": carries other names, of epoch 1; does not vote");
     EXPECT("\nepoch: 1 is too low");
