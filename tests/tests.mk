@@ -123,8 +123,8 @@ unit: $(OUT)/unit ## Run the unit tests (CK_RUN_SUITE=round: one suite)
 # suites that also run with HTTP_TLS=1; the others would see nothing new
 over_tls := clients drain api
 
-# suites that wait for long though they are small: they start first
-long_waits := data_centres machines
+# suites that take the longest: they start first
+long_waits := data_centres memory machines names rights
 
 # the servers look for leaks, the test program need not
 integration: $(OUT)/integration nemesis-tools $(OUT)/starved-shim.so
@@ -134,7 +134,8 @@ integration: ## Test with real Redis servers; CK_RUN_SUITE=waiting NODES_TLS=1 H
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
 
 starved: tests ## Let each allocation fail: of a start, of each call
-	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved_server
+	@$(MAKE) -s --no-print-directory integration STARVED_STRIDE=1 \
+	  CK_RUN_SUITE=starved_server
 	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved
 
 tls-test: $(OUT)/redlockd ## Try each version, cipher and group of TLS

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "grant.h"
+#include "http.h"
 #include "node.h"
 
 enum { N = 3, TTL_MS = 20000 };

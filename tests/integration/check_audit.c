@@ -12,15 +12,72 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "auditlog.h"
-#include "grant.h"
 #include "node.h"
-#include "tally.h"
 #include "waiter.h"
 
 enum { N = 3, SOON_MS = 20000, CLIENTS = 4, ROTATIONS = 8, LONG_NAMES = 15 };
 
 static char dir[PATH_SIZE], path[PATH_SIZE];
+
+/* A new directory, and the path of a log in it that is not there yet. */
+static void name_log(void)
+{
+    harness_make_dir(dir);
+    PRINT_TO(path, "%.200s/audit", dir);
+}
+
+static void start(const char *options)
+{
+    world_start(N, textf("--audit-log %s %s", path, options));
+}
+
+/* What the log tells, counted. */
+struct tally {
+    int lines;
+    int grants;
+    int releases;
+    int lost; /* sum of what the lines "lines_lost" tell */
+};
+
+static const char *tally_member(const json_t *line, const char *name)
+{
+    const char *text = json_string_value(json_object_get(line, name));
+    return text != NULL ? text : "";
+}
+
+static void count(struct tally *tally, const json_t *line)
+{
+    const char *event = tally_member(line, "event");
+    tally->lines++;
+    tally->grants += strcmp(event, "grant") == 0;
+    tally->releases += strcmp(event, "release") == 0;
+    tally->lost += (int)json_integer_value(json_object_get(line, "lost"));
+}
+
+/*
+ * Adds what the text tells, which it writes over. Each line must be JSON, and
+ * the last one whole.
+ */
+static void tally_text(struct tally *tally, char *text)
+{
+    for (char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+        *end = '\0';
+        json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        ck_assert_msg(json_is_object(line), "%s", text);
+        count(tally, line);
+        json_decref(line);
+    }
+    ck_assert_str_eq(text, "");
+}
+
+static struct tally tally_file(const char *name)
+{
+    struct tally tally = {0};
+    char *text = harness_read_file(name);
+    tally_text(&tally, text);
+    free(text);
+    return tally;
+}
 
 /* ---- the file ----------------------------------------------------------- */
 
@@ -109,8 +166,8 @@ SUITE(audit, .timeout_s = 120);
 
 TEST(each_event_has_its_line_before_the_answer)
 {
-    auditlog_name(dir, path);
-    auditlog_start(N, path, "");
+    name_log();
+    start("");
     play_one_lock();
     int before = tally_file(path).lines;
     answer_expect_free(lock_inspect(here, "one"));
@@ -172,8 +229,8 @@ TEST(a_rotation_loses_and_tears_no_line)
     struct tally tally = {0};
     pid_t pids[CLIENTS];
     int ends[2];
-    auditlog_name(dir, path);
-    auditlog_start(N, path, "--log-level info");
+    name_log();
+    start("--log-level info");
     const char *stop = textf("%.200s/stop", dir);
     ck_assert_int_eq(pipe(ends), 0);
     for (int i = 0; i < CLIENTS; i++) {
@@ -263,9 +320,9 @@ static void read_fifo(int fd, struct tally *tally, int lines)
 TEST(a_reader_that_stopped_keeps_nobody_from_locking)
 {
     struct tally tally = {0};
-    auditlog_name(dir, path);
+    name_log();
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    auditlog_start(N, path, "--log-level info"); /* nobody reads yet */
+    start("--log-level info"); /* nobody reads yet */
     int lines = overflow();
     int fd = open(path, O_RDONLY | O_NONBLOCK);
     ck_assert_int_ge(fd, 0);
@@ -293,8 +350,8 @@ static void limit_file(bool is_full)
 TEST(a_required_line_that_is_not_taken_stops_changes)
 {
     struct lock lock;
-    auditlog_name(dir, path);
-    auditlog_start(N, path, "--audit-required on --log-level off");
+    name_log();
+    start("--audit-required on --log-level off");
     lock_take(here, "a", 60000, &lock);
     WAIT_UNTIL(5000, count_keys("a") == N);
     limit_file(true);
@@ -323,7 +380,7 @@ TEST(a_required_line_that_is_not_taken_stops_changes)
 TEST(lines_go_to_stdout)
 {
     PRINT_TO(path, "-");
-    auditlog_start(N, path, "--log-format json"); /* into the same file here */
+    start("--log-format json"); /* into the same file here */
     lock_expect_cycle(here, "a");
     ck_assert_int_eq(kill(here->pid, SIGHUP), 0);
     lock_expect_cycle(here, "b");

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grant.h"
+#include "http.h"
 #include "node.h"
 
 enum {

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "../../server/lock/names.h"
-#include "grant.h"
 #include "http.h"
 #include "node.h"
 #include "waiter.h"

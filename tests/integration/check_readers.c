@@ -10,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "grant.h"
 #include "http.h"
 #include "node.h"
 #include "rival.h"

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "grant.h"
 #include "node.h"
 #include "waiter.h"
 #define KEY "9f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"

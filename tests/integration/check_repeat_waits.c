@@ -15,7 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "grant.h"
 #include "node.h"
 #include "waiter.h"
 #include "ways.h"

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "grant.h"
+#include "http.h"
 #include "node.h"
 
 enum { N = 5 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grant.h"
+#include "http.h"
 #include "node.h"
 
 enum { N = 5, TTL_MS = 30000, SPREAD_MS = 2500 /* a second, if all is idle */ };

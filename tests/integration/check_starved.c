@@ -20,7 +20,8 @@
 
 enum { N = 5, QUORUM = 3, TTL_MS = 60000, SOON_MS = 10000, CALLS_MAX = 1000 };
 
-/* One that has to get an answer; '#' is the lock that is held before. */
+/* One that changes or tells a lock, and has to get an answer; '#' is the lock
+ * that is held before. */
 static const struct call {
     const char *method;
     const char *path;
@@ -43,18 +44,12 @@ static const struct call {
     {"POST", "/locks",
      "{\"resource\":5,\"ttl_ms\":1.5,\"owner\":\"a b\",\"" LONG_TEXT "\":[{}]}",
      NULL, 400, "invalid_request"},
-    {"POST", "/locks", "{\"resource\":\"new:" LONG_TEXT, NULL, 400,
-     "invalid_request"},
-    {"POST", "/locks", "[\"" LONG_TEXT "\", 1, 2.5, true, null]", NULL, 400,
-     "invalid_request"},
     {"PUT", "/locks/#/extend", "{\"ttl_ms\":60000}", OWN_TOKEN, 200, NULL},
     {"PUT", "/locks/#/extend", NULL, OWN_TOKEN, 200, NULL},
     {"PUT", "/locks/#/extend", "{\"token\":\"$\"}", NULL, 200, NULL},
     {"PUT", "/locks/#/extend", "{\"token\":\"" OTHERS_TOKEN "\"}", NULL, 409,
      "not_owner"},
     {"PUT", "/locks/missing/extend", NULL, OTHERS_TOKEN, 404, "lock_not_found"},
-    {"PUT", "/locks/#/extend", "{\"token\":\"" LONG_TEXT "\"}", NULL, 400,
-     "invalid_request"},
     {"POST", "/batch",
      "{\"operations\":[{\"operation\":\"extend\",\"id\":\"#\",\"token\":\"$\"}]"
      "}",
@@ -66,20 +61,10 @@ static const struct call {
     {"DELETE", "/locks/#", NULL, OTHERS_TOKEN, 409, "not_owner"},
     {"DELETE", "/locks/missing", NULL, OTHERS_TOKEN, 404, "lock_not_found"},
     {"GET", "/locks/#", NULL, NULL, 200, NULL},
-    {"GET", "/locks/missing", NULL, NULL, 200, NULL},
     {"GET", "/locks", NULL, NULL, 200, NULL},
     {"GET", "/locks?prefix=held&page_size=1", NULL, NULL, 200, NULL},
-    {"GET", "/locks?cursor=x", NULL, NULL, 400, "invalid_request"},
     {"GET", "/locks?cursor=7.0.0.0000000000000000", NULL, NULL, 410,
      "cursor_expired"},
-    {"GET", "/nodes", NULL, NULL, 200, NULL},
-    {"GET", "/livez", NULL, NULL, 200, NULL},
-    {"GET", "/readyz?verbose", NULL, NULL, 200, NULL},
-    {"GET", "/metrics", NULL, NULL, 200, NULL},
-    {"GET", "/openapi.yaml", NULL, NULL, 200, NULL},
-    {"GET", "/", NULL, NULL, 200, NULL},
-    {"GET", "/nowhere", NULL, NULL, 404, "not_found"},
-    {"PATCH", "/locks", NULL, NULL, 405, "method_not_allowed"},
 };
 
 /* What the tests, each a process, have counted. */
@@ -171,33 +156,13 @@ static bool has_shape(const json_t *json, const json_t *wanted)
     return true;
 }
 
-/* Whether each sample that is due is there, whatever its value. */
-static bool has_samples(const char *text, char *wanted)
-{
-    char *rest = NULL;
-
-    for (char *line = strtok_r(wanted, "\n", &rest); line;
-         line = strtok_r(NULL, "\n", &rest)) {
-        if (*line != '#')
-            strrchr(line, ' ')[1] = '\0';
-        if (!strstr(text, line))
-            return false;
-    }
-    return true;
-}
-
 /* Whether the answer is what is due with memory enough. */
 static bool is_due(const struct answer *answer)
 {
     json_t *json = json_loads(due, 0, NULL);
-    char *copy = strdup(due);
-    bool is_it = json ? has_shape(answer->json, json)
-                 : strncmp(due, "# HELP", 6) == 0
-                     ? has_samples(answer->body, copy)
-                     : strcmp(answer->body, due) == 0;
+    bool is_it = has_shape(answer->json, json);
 
     json_decref(json);
-    free(copy);
     return is_it;
 }
 

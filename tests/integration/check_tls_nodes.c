@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "grant.h"
 #include "node.h"
 #include "tlsnode.h"
 #include "waiter.h"

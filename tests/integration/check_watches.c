@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 
-#include "grant.h"
 #include "http.h"
 #include "node.h"
 #include "waiter.h"
