@@ -27,14 +27,6 @@ static void expect_freed(const char *resource)
     answer_expect_free(lock_inspect(here, resource));
 }
 
-/* Requests that the server has taken and not yet ended. */
-static double open_requests(void)
-{
-    return http_metric(here, "redlockd_http_requests_accepted_total") -
-           http_metric(here, "redlockd_http_requests_answered_total") -
-           http_metric(here, "redlockd_http_requests_abandoned_total");
-}
-
 static int send_post(const char *resource)
 {
     return waiter_send(here, resource, TTL_MS, 0);
@@ -233,7 +225,7 @@ TEST_EACH(story_36_what_was_answered_is_held_however_the_connection_ends,
     for (int i = 0; i < 10; i++)
         acquire_and_end(&endings[_i], textf("ended:%d:%d", _i, i));
     SOON(http_metric(here, "redlockd_connections") <= 1 &&
-         open_requests() <= 1);
+         http_open_requests(here) <= 1);
     for (int i = 0; i < 10; i++)
         answer_expect(
             lock_acquire(here, textf("ended:%d:%d", _i, i), TTL_MS, NULL), 409,
@@ -274,7 +266,7 @@ TEST(reset_behind_the_request_leaves_no_lock)
             raw_reset(send_post(resource));
         /* who connects later is served when those have begun */
         lock_take(here, "later", 9000, &lock);
-        AWHILE(open_requests() <= 1);
+        AWHILE(http_open_requests(here) <= 1);
         lock_drop(here, &lock);
     } while (grants_answered() > answered + 1 && tries < 20);
     expect_freed(resource);
@@ -313,7 +305,8 @@ TEST(slow_drip_in_head_and_body_is_cut)
         fds[i] = raw_connect(here);
     raw_send(fds[SECOND_HEAD], RAW_LIVEZ, strlen(RAW_LIVEZ));
     raw_expect(fds[SECOND_HEAD], "alive");
-    SOON(open_requests() <= 1); /* what comes now is no part of the first */
+    SOON(http_open_requests(here) <=
+         1); /* what comes now is no part of the first */
     raw_send(fds[HEAD], head, strlen(head));
     raw_send(fds[BODY], body, strlen(body));
     raw_send(fds[SECOND_HEAD], head, strlen(head));

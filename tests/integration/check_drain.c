@@ -1,7 +1,6 @@
 /*
  * The end: balancers are to notice it before clients do.
  */
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -10,14 +9,10 @@
 #include "http.h"
 #include "node.h"
 
-/* It ends unaided, with 0. */
 static void expect_end(void)
 {
-    int status = harness_reap(here->pid, 20000);
-
-    ck_assert_msg(status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-                  "%d", status);
-    here->pid = 0;
+    http_disconnect();
+    server_await_end(here);
     world_stop();
 }
 
@@ -38,7 +33,6 @@ TEST(drain_is_told_to_balancers_and_fails_nobody)
     ck_assert_has(last->head, "\r\nConnection: close\r\n");
     expect_ok(lock_extend(here, &lock, 9000));
     lock_drop(here, &lock);
-    http_disconnect();
     kill(here->pid, SIGTERM); /* the second: at once */
     expect_end();
 }
@@ -60,31 +54,17 @@ TEST(interrupt_waits_for_no_balancer)
     expect_end();
 }
 
-static const char head[] =
-    "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    "Content-Length: 16\r\n\r\n";
-static const char body[] = "{\"resource\":\"x\"}";
-
-/* Those that ask for it have their answer when the next one asks. */
-static double in_flight(void)
-{
-    return http_metric(here, "redlockd_http_requests_accepted_total") -
-           http_metric(here, "redlockd_http_requests_answered_total") -
-           http_metric(here, "redlockd_http_requests_abandoned_total");
-}
-
 /* New locks would only put off the end. */
 TEST(drain_that_is_over_refuses_new_locks)
 {
     world_start(1, "");
-    int fd = raw_connect(here);
-    raw_send(fd, head, strlen(head));
-    SOON(in_flight() == 1);
+    int fd = raw_ask(here, "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                           "application/json\r\nContent-Length: 16\r\n\r\n");
+    SOON(http_open_requests(here) == 1);
     kill(here->pid, SIGTERM);
     SOON(http_probe(here, "/readyz") == 503);
     answer_expect(lock_acquire(here, "more", 9000, NULL), 503, "shutting_down");
     close(fd);
-    http_disconnect();
     expect_end();
 }
 
@@ -92,18 +72,13 @@ TEST(drain_that_is_over_refuses_new_locks)
  * to come once more. */
 TEST(a_release_is_brought_to_its_end_before_the_server_ends)
 {
-    struct server *const other = there;
     world_start_two(5, "--drain-ms 0");
     for (int i = 0; i < 4; i++) {
         struct lock lock;
-        int status;
         lock_take(here, "ends", 30000, &lock);
-        lock_drop(other, &lock);
-        kill(other->pid, SIGTERM);
-        status = harness_reap(other->pid, 20000);
-        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d",
-                      status);
-        other->pid = 0;
+        lock_drop(there, &lock);
+        kill(there->pid, SIGTERM);
+        server_await_end(there);
         expect_keys("ends", 0);
         STAYS(300, count_keys("ends") == 0); /* until all fills have come */
         world_serve(1, "--drain-ms 0");
@@ -111,36 +86,31 @@ TEST(a_release_is_brought_to_its_end_before_the_server_ends)
     world_stop();
 }
 
-/* Requests that wait for silent nodes are answered before the end. */
 /* As by an operator who is in a hurry, or by two supervisors. */
 TEST(it_ends_well_however_often_it_is_told)
 {
+    world_start_nodes(1);
     for (int i = 0; i < 10; i++) {
         int status = -1;
-        world_start(1, AT_SIGHT);
+        world_serve(0, AT_SIGHT);
         while (waitpid(here->pid, &status, WNOHANG) == 0)
             kill(here->pid, SIGTERM);
         ck_assert_int_eq(status, 0);
         here->pid = 0;
-        world_stop();
     }
+    world_stop();
 }
 
+/* Requests that wait for silent nodes are answered before the end. */
 TEST_RANGE(drain_answers_what_is_in_flight, 0, 2)
 {
     static const int signals[] = {SIGTERM, SIGINT};
-    char out[4096];
-
     world_start(1, AT_SIGHT " --node-timeout-ms 1000 --retry-count 0");
     node_pause(&world.nodes[0]);
-    int fd = raw_connect(here);
-    raw_send(fd, head, strlen(head));
-    raw_send(fd, body, strlen(body));
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    ck_assert_int_eq(poll(&wait, 1, 200), 0);
+    int fd = raw_post(here, "{\"resource\":\"x\"}", "");
+    raw_stays(fd, 200);
     kill(here->pid, signals[_i]);
-    raw_read(fd, out, sizeof out, "}\n", 9000);
-    ck_assert_has(out, " 503 ");
+    raw_expect(fd, " 503 ");
     close(fd);
     world_stop();
 }

@@ -109,8 +109,7 @@ TEST(who_drains_tells_of_no_reload)
     kill(here->pid, SIGHUP);
     SOON(http_probe(here, "/readyz") == 503);
     kill(here->pid, SIGTERM);
-    ck_assert_int_eq(harness_reap(here->pid, 20000), 0);
-    here->pid = 0;
+    server_await_end(here);
     ck_assert(hears_nothing());
     world_stop();
 }

@@ -37,9 +37,7 @@ static void start(const char *command)
 static void stop(void)
 {
     kill(server.pid, SIGINT);
-    int status = harness_reap(server.pid, 20000);
-    ck_assert_msg(status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-                  "%d", status);
+    server_await_end(&server);
 }
 
 /* ---- descriptors --------------------------------------------------------- */

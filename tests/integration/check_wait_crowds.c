@@ -157,8 +157,7 @@ TEST(a_full_queue_refuses_and_is_told_of_the_end)
         ck_assert_int_eq(verdict.status, 503);
         ck_assert_str_eq(verdict.code, "shutting_down");
     }
-    ck_assert_int_eq(harness_reap(here->pid, SOON_MS), 0);
-    here->pid = 0;
+    server_await_end(here);
     world_stop();
 }
 

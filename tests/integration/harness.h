@@ -224,6 +224,10 @@ void world_finish(void);
 /* world_stop for one server; and its end by SIGKILL. */
 void world_stop_server(int i);
 void world_kill_server(int i);
+
+/* It was told to end, and does so with 0; as with world_stop. */
+void server_await_end(struct server *server);
+
 void server_pause(const struct server *server); /* as node_pause */
 void server_resume(const struct server *server);
 

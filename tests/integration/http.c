@@ -354,3 +354,10 @@ double http_metric(const struct server *server, const char *sample)
     }
     return -1;
 }
+
+double http_open_requests(const struct server *server)
+{
+    return http_metric(server, "redlockd_http_requests_accepted_total") -
+           http_metric(server, "redlockd_http_requests_answered_total") -
+           http_metric(server, "redlockd_http_requests_abandoned_total");
+}

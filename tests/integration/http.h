@@ -75,6 +75,9 @@ const struct answer *answer_expect_held(const struct answer *answer);
 /* Samples of GET /metrics: the value behind name{labels}; -1: none. */
 double http_metric(const struct server *server, const char *sample);
 
+/* Requests that the server has taken and not yet ended, but this one. */
+double http_open_requests(const struct server *server);
+
 /* ---- locks -------------------------------------------------------------- */
 
 /* Well formed, and never granted. */
@@ -168,6 +171,9 @@ int raw_post(const struct server *server, const char *json, const char *fields);
 
 /* Reads an answer, which comes soon and has this part; "": none comes. */
 void raw_expect(int fd, const char *part);
+
+/* Nothing comes there for ms. */
+void raw_stays(int fd, int ms);
 
 /* Closes with a reset instead of a FIN. */
 void raw_reset(int fd);

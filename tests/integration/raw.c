@@ -111,6 +111,13 @@ void raw_expect(int fd, const char *part)
     ck_assert_has(out, part);
 }
 
+void raw_stays(int fd, int ms)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+    ck_assert_int_eq(poll(&wait, 1, ms), 0);
+}
+
 void raw_close(int fd)
 {
     close(fd);

@@ -453,16 +453,29 @@ static char *judge_end(const struct server *server, int status)
     return verdict;
 }
 
-static char *stop_server(struct server *server)
+/* The same of one that was told to end. */
+static char *await_end(struct server *server)
 {
-    if (server->pid == 0)
-        return NULL;
-    kill(server->pid, SIGTERM);
     int status = harness_reap(server->pid, STOP_MS);
     if (status < 0)
         kill(server->pid, SIGKILL);
     server->pid = 0;
     return judge_end(server, status);
+}
+
+static char *stop_server(struct server *server)
+{
+    if (server->pid == 0)
+        return NULL;
+    kill(server->pid, SIGTERM);
+    return await_end(server);
+}
+
+void server_await_end(struct server *server)
+{
+    char *verdict = await_end(server);
+
+    ck_assert_msg(!verdict, "%s", verdict);
 }
 
 void world_stop_server(int i)
