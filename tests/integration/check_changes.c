@@ -59,7 +59,7 @@ static void admit_others(void)
         textf("--nodes x=127.0.0.1:%d,y=127.0.0.1:%d,z=127.0.0.1:%d",
               world.nodes[5].port, world.nodes[6].port, world.nodes[7].port);
     world_start_server(REPLICAS, options);
-    rolling_wait_ready(REPLICAS);
+    world_await(REPLICAS, "/readyz");
     world_stop_server(REPLICAS);
 }
 

@@ -90,7 +90,7 @@ TEST(a_release_is_brought_to_its_end_before_the_server_ends)
 TEST(it_ends_well_however_often_it_is_told)
 {
     world_start_nodes(1);
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 30; i++) {
         int status = -1;
         world_serve(0, AT_SIGHT);
         while (waitpid(here->pid, &status, WNOHANG) == 0)

@@ -23,10 +23,8 @@ struct node {
     int port;
     bool is_durable; /* AOF, fsync always … */
     bool is_lazy;    /* … or everysec, from the next start on */
-    bool is_cluster; /* of Redis Cluster; a restart makes it one */
     bool has_clock;  /* of its own, from the next start on: node_set_clock */
     char tls[PATH_SIZE]; /* folder of tlsnode.h; "": without TLS */
-    bool asks;           /* for client certificates, with TLS */
     const char *lacks; /* "-COMMAND" that its user default may not run; NULL */
     const char *renamed; /* COMMAND that it does not know; NULL */
     char dir[PATH_SIZE];

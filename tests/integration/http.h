@@ -179,8 +179,4 @@ void raw_stays(int fd, int ms);
 void raw_reset(int fd);
 void raw_close(int fd); /* as close */
 
-/* Sends text on a new connection; the status of the answer, 0: closed. */
-int raw_status(const struct server *server, const char *text, size_t len,
-               char *out, size_t size);
-
 #endif

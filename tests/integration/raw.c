@@ -14,8 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READ_MS = 30000 };
-
 int raw_connect(const struct server *server)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -129,15 +127,4 @@ void raw_reset(int fd)
 
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
     close(fd);
-}
-
-int raw_status(const struct server *server, const char *text, size_t len,
-               char *out, size_t size)
-{
-    int fd = raw_connect(server);
-
-    raw_send(fd, text, len);
-    raw_read(fd, out, size, "\r\n\r\n", READ_MS);
-    close(fd);
-    return strncmp(out, "HTTP/1.1 ", 9) == 0 ? atoi(out + 9) : 0;
 }

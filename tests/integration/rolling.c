@@ -27,11 +27,6 @@ const char *rolling_options(const char *others, const int nodes[ROLLING_NAMES])
     return world_name_nodes(others, "abcde", nodes);
 }
 
-void rolling_wait_ready(int server)
-{
-    world_await(server, "/readyz");
-}
-
 static bool all_vote(void)
 {
     for (int i = 0; i < ROLLING_SERVERS; i++)
@@ -63,7 +58,7 @@ static void start_servers(const int ttl_ms[2], const char *options)
     for (int i = 0; i < ROLLING_SERVERS; i++)
         world_start_server(i, options);
     for (int i = 0; i < ROLLING_SERVERS; i++)
-        rolling_wait_ready(i);
+        world_await(i, "/readyz");
     rolling_wait_votes(ROLLING_BACK_MS);
     workers_start(ROLLING_SERVERS, ttl_ms);
 }
@@ -97,7 +92,7 @@ void rolling_restart(const char *options)
     for (int i = 0; i < ROLLING_SERVERS; i++) {
         world_stop_server(i);
         world_start_server(i, options);
-        rolling_wait_ready(i);
+        world_await(i, "/readyz");
         workers_let_work();
     }
 }

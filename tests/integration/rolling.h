@@ -35,8 +35,6 @@ const char *rolling_options(const char *others, const int nodes[ROLLING_NAMES]);
 /* Restarts the servers, one after the other, with these options. */
 void rolling_restart(const char *options);
 
-void rolling_wait_ready(int server);
-
 /* Until all nodes vote for each of the three servers. */
 void rolling_wait_votes(int ms);
 

@@ -105,8 +105,6 @@ static void add_ports(struct args *args, const struct node *node)
     bool is_tls = *node->tls;
 
     add(args, "--port", "%d", is_tls ? 0 : node->port);
-    add(args, "--cluster-port", "%d",
-        node->is_cluster ? harness_free_port() : 0);
     if (!is_tls)
         return;
     add(args, "--tls-port", "%d", node->port);
@@ -114,7 +112,7 @@ static void add_ports(struct args *args, const struct node *node)
     add(args, "--tls-cert-file", "%s/" TLSNODE_CERT, node->tls);
     add(args, "--tls-key-file", "%s/" TLSNODE_KEY, node->tls);
     add(args, "--tls-ca-cert-file", "%s/" TLSNODE_CA, node->tls);
-    add(args, "--tls-auth-clients", node->asks ? "yes" : "no");
+    add(args, "--tls-auth-clients", "no");
     add(args, "--tls-replication", "yes");
 }
 
@@ -134,7 +132,6 @@ void node_start(struct node *node)
     add(&args, "--appendonly", node->is_durable ? "yes" : "no");
     add(&args, "--appendfsync", node->is_lazy ? "everysec" : "always");
     add(&args, "--enable-debug-command", "local");
-    add(&args, "--cluster-enabled", node->is_cluster ? "yes" : "no");
     const char *log = textf("%s/log", node->dir);
     if (node->has_clock)
         write_preload("nemesis-shim.so", preload);
