@@ -22,14 +22,6 @@ enum {
     SOON_MS = 8000
 };
 
-static void start_servers(int count, const char *options)
-{
-    for (int i = 0; i < count; i++)
-        world_start_server(i, options);
-    for (int i = 0; i < count; i++)
-        world_wait_ready(i);
-}
-
 static void lose_memory(struct node *node)
 {
     node_kill(node);
@@ -47,7 +39,7 @@ TEST(story_05_and_06_a_node_that_forgot_does_not_vote)
 {
     struct lock held;
     world_start_forgetful_nodes(5);
-    start_servers(2, LONGER "--first-start yes");
+    world_serve_all(2, LONGER "--first-start yes");
     int64_t promised_ms = harness_now_ms();
     lock_take(here, "held", HELD_MS, &held);
     lose_memory(&world.nodes[0]);
@@ -73,7 +65,7 @@ TEST(story_05_and_06_a_node_that_forgot_does_not_vote)
 TEST(servers_that_start_together_promise_no_quarantine)
 {
     world_start_nodes(5);
-    start_servers(3, "--first-start yes");
+    world_serve_all(3, "--first-start yes");
     for (int i = 0; i < 3; i++) {
         const struct server *it = &world.servers[i];
         ck_assert_int_eq(server_count_log(it, "has lost its data"), 0);

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -331,21 +330,11 @@ TEST(slow_drip_in_head_and_body_is_cut)
 
 /* ---- many clients -------------------------------------------------------- */
 
-static void raise_descriptors(void)
-{
-    struct rlimit limit;
-
-    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = limit.rlim_max;
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    ck_assert_uint_gt(limit.rlim_cur, IDLE + 100);
-}
-
 TEST(five_thousand_idle_connections_hinder_nobody)
 {
     static int fds[IDLE];
     const int idle = secure_is_wanted() ? IDLE_TLS : IDLE;
-    raise_descriptors();
+    harness_raise_descriptors();
     world_start(N, "");
     for (int i = 0; i < idle; i++)
         fds[i] = raw_connect(here);

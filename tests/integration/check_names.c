@@ -235,11 +235,8 @@ TEST(story_32_and_33_nodes_change_under_running_servers)
 {
     struct lock lock;
     world_start_nodes(5);
-    for (int i = 0; i < 2; i++)
-        world_start_server(
-            i, options_of("--max-ttl-ms 4000 --node-timeout-ms 300", 5));
-    for (int i = 0; i < 2; i++)
-        world_wait_ready(i);
+    world_serve_all(2,
+                    options_of("--max-ttl-ms 4000 --node-timeout-ms 300", 5));
     lock_take(here, "long", 4000, &lock);
     int64_t valid_until_ms = harness_now_ms() + lock.validity_ms;
     for (int i = 2; i < 4; i++)

@@ -44,11 +44,9 @@ static struct crowd *crowd;
 
 static void begin(void)
 {
-    world_start(N, "--node-timeout-ms 500");
-    for (int i = 1; i < SERVERS; i++)
-        world_start_server(i, "--node-timeout-ms 500");
-    for (int i = 1; i < SERVERS; i++)
-        world_wait_ready(i);
+    world_start_nodes(N);
+    world_admit_nodes("");
+    world_serve_all(SERVERS, "--node-timeout-ms 500");
     crowd = harness_share(sizeof *crowd);
 }
 

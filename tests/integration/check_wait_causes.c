@@ -17,19 +17,11 @@ enum { N = 3, TTL_MS = 60000, WAIT_MS = 45000, SOON_MS = 12000 };
 
 static struct lock held;
 
-static void start_servers(const char *options)
-{
-    for (int i = 0; i < 2; i++)
-        world_start_server(i, options);
-    for (int i = 0; i < 2; i++)
-        world_wait_ready(i);
-}
-
 static void begin(const char *options)
 {
     world_start_nodes(N);
     world_admit_nodes(options);
-    start_servers(options);
+    world_serve_all(2, options);
 }
 
 static void begin_patiently(void)

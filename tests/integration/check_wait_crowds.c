@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "node.h"
@@ -33,17 +32,9 @@ static int crowd_size(void)
     return size;
 }
 
-static void allow_descriptors(void)
-{
-    struct rlimit limit;
-    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = limit.rlim_max;
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-}
-
 static void begin(void)
 {
-    allow_descriptors();
+    harness_raise_descriptors();
     /* no node is slow but for the crowd, or for a busy machine */
     world_start(N, "--node-timeout-ms 2000");
 }

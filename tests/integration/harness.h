@@ -141,6 +141,10 @@ char *harness_read_file(const char *path);
 /* form with each '#' replaced by count units; the caller frees it. */
 char *harness_repeat(const char *form, const char *unit, int count);
 
+/* This process, and those that it starts, may have as many as the kernel lets.
+ */
+void harness_raise_descriptors(void);
+
 /* The binary under test. */
 const char *harness_binary(void);
 
@@ -197,6 +201,9 @@ void world_wait_ready(int i);
 
 /* Both. */
 void world_serve(int i, const char *options);
+
+/* The same for the first servers, which start together. */
+void world_serve_all(int count, const char *options);
 
 /*
  * Ends all. Each server must have lived, leave with 0 on SIGTERM, and have

@@ -25,10 +25,7 @@ enum {
 void rival_start(int nodes, int servers, const char *options)
 {
     world_start_nodes(nodes);
-    for (int i = 0; i < servers; i++)
-        world_start_server(i, options);
-    for (int i = 0; i < servers; i++)
-        world_wait_ready(i);
+    world_serve_all(servers, options);
 }
 
 /* Whether the server has come to know the node, and what it holds. */

@@ -361,6 +361,14 @@ void world_serve(int i, const char *options)
     world_wait_ready(i);
 }
 
+void world_serve_all(int count, const char *options)
+{
+    for (int i = 0; i < count; i++)
+        world_start_server(i, options);
+    for (int i = 0; i < count; i++)
+        world_wait_ready(i);
+}
+
 /* Copies name and its value, if the options have it. */
 static void copy_option(const char *options, const char *name, char out[64])
 {
