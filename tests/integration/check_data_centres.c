@@ -18,7 +18,7 @@ TEST(all_names_move_one_after_the_other)
         node_kill(&world.nodes[i]);
     }
     for (int i = 2; i < ROLLING_NAMES; i++)
-        AWHILE(workers_are_kept_at(&world.nodes[nodes[i]]));
+        WAIT_UNTIL(60000, workers_are_kept_at(&world.nodes[nodes[i]]));
     node_kill(&world.nodes[nodes[0]]);
     node_kill(&world.nodes[nodes[1]]);
     workers_let_work();
