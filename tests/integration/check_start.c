@@ -108,3 +108,13 @@ TEST(hangup_does_not_end_it)
     ck_assert_int_eq(http_probe(&server, "/livez"), 200);
     stop();
 }
+
+/* Its reader ends behind the first line. */
+TEST(a_log_that_nobody_reads_does_not_end_it)
+{
+    start("f=$(mktemp -u) && mkfifo $f && { head -n 1 <$f & exec 2>$f; rm $f; "
+          "exec \"$@\" --log-level debug; }");
+    for (int i = 0; i < 3; i++) /* each has a line */
+        ck_assert_int_eq(http_probe(&server, "/livez"), 200);
+    stop();
+}
