@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SOON_MS = 9000 };
-
 static void write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -6,7 +6,6 @@
  * servers whose name leads elsewhere, and 1 s. That a node stays away for so
  * long is what the tests measure; how much longer, is not.
  */
-#include <stdlib.h>
 
 #include "http.h"
 #include "node.h"
@@ -19,7 +18,6 @@ enum {
     HELD_MS = 6000,
     QUARANTINE_MS = 14000,
     AWHILE_MS = 30000,
-    SOON_MS = 8000
 };
 
 static void lose_memory(struct node *node)

@@ -2,7 +2,6 @@
  * The calls over HTTP, one of each kind, and the options that change what they
  * answer. The units have every case.
  */
-#include <stdlib.h>
 
 #include "http.h"
 #include "node.h"

@@ -3,7 +3,6 @@
  * do when clients leave. Which request is refused, the units have, and
  * tests/rights/matrix.py.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

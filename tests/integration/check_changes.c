@@ -3,7 +3,6 @@
  * started with a wrong configuration. No acquire fails after one retry, and a
  * lock that is extended in time is kept.
  */
-#include <string.h>
 
 #include "http.h"
 #include "rival.h"

@@ -4,8 +4,6 @@
  */
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "http.h"
 #include "node.h"

@@ -2,7 +2,6 @@
  * The end: balancers are to notice it before clients do.
  */
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

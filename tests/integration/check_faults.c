@@ -3,8 +3,6 @@
  */
 #include <arpa/inet.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>

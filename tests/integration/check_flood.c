@@ -3,7 +3,6 @@
  * and those that wait, for whatever, take half of them at most, as the other
  * half is for holders.
  */
-#include <stdio.h>
 #include <unistd.h>
 
 #include "http.h"

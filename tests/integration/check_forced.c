@@ -16,8 +16,6 @@
 enum {
     N = 5,
     TTL_MS = 5000,
-    READY_MS = 30000,
-    SOON_MS = 9000,
     AHEAD_MS = 450,
     TRIES = 2,
 };

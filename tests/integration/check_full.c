@@ -3,7 +3,6 @@
  * release what is held, and grant nothing new. Those that would evict locks
  * still release them.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "http.h"

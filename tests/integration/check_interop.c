@@ -1,8 +1,6 @@
 /*
  * Other clients' locks on the same masters exclude ours, and ours theirs.
  */
-#include <hiredis/hiredis.h>
-#include <string.h>
 
 #include "http.h"
 #include "node.h"

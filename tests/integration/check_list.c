@@ -18,7 +18,6 @@ enum {
     PAGES_MAX = 6000,    /* of a list that ends */
     PAGE_NODE_US = 5000, /* of a processor, on a node */
     SHOWN_MAX = 2000,
-    SOON_MS = 9000,
 };
 
 static void set_up(void)

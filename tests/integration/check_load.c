@@ -3,11 +3,8 @@
  * hurt not one request fails; with three nothing is granted; afterwards all is
  * as before, and no key is left.
  */
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "node.h"
 #include "rival.h"

@@ -4,9 +4,6 @@
  *
  * With a greatest TTL of 3 s a quarantine lasts 10.4 s.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "http.h"
 #include "node.h"
@@ -18,7 +15,6 @@
 enum {
     N = 5,
     LIMIT_MS = 3000,
-    SOON_MS = 20000,
     ONE_QUARANTINE_MS = 17000, /* and what comes before and behind it */
     LIFE_MS = 4000,            /* of a server, between two restarts */
     HOUR_MS = 3600000,

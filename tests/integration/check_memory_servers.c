@@ -3,14 +3,12 @@
  * installation, one that a name leads elsewhere.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "http.h"
 #include "node.h"
 #include "rival.h"
 
-enum { N = 5, SOON_MS = 10000, RETURN_MS = 40000 };
+enum { N = 5 };
 
 static struct holder holder;
 

@@ -34,7 +34,6 @@ enum {
     LAST_MS = 100,    /* before the holder's end the next client asks anyway */
     SPARE_MS = 500,   /* that must be left when the node is back */
     SOON_MS = 10000,
-    RETURN_MS = 40000,
 };
 
 struct scene {

@@ -3,7 +3,6 @@
  * long as the longest lock is held. The greatest TTL allowed is one minute, and
  * a minute and more would be waited for by time alone.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,16 +5,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "http.h"
-
-enum { HEARD_MS = 10000 };
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static int manager;

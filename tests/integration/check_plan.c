@@ -18,7 +18,6 @@ enum {
     PAUSE = 3,
     UNKNOWN = 4,
     REFUSED = 5,
-    SERVE_MS = 20000,
     WORDS_MAX = 16,
     TEXT_SIZE = 8000,
     OPTIONS_SIZE = 400,

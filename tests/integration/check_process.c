@@ -1,12 +1,10 @@
 /*
  * The process: how it starts, and what it says.
  */
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "http.h"

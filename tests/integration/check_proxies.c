@@ -7,7 +7,6 @@
 #include "http.h"
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { N = 3, LOCKS = 20, TTL_MS = 60000, RESETS_MS = 500 };
 

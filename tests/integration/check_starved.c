@@ -18,7 +18,7 @@
 #define OTHERS_TOKEN MADE_UP_TOKEN ".somebody-who-has-it-no-longer"
 #define OWN_TOKEN ""
 
-enum { N = 5, QUORUM = 3, TTL_MS = 60000, SOON_MS = 10000, CALLS_MAX = 1000 };
+enum { N = 5, QUORUM = 3, TTL_MS = 60000 };
 
 /* One that changes or tells a lock, and has to get an answer; '#' is the lock
  * that is held before. */

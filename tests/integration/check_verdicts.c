@@ -2,7 +2,6 @@
  * The verdict tables with real nodes: keys are laid on them past the service,
  * and the answer is compared.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "http.h"

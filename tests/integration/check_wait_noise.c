@@ -4,8 +4,6 @@
  */
 #include <hiredis/hiredis.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "node.h"

@@ -2,7 +2,6 @@
  * Clients that wait for another version of a lock, while it changes hands
  * through the same server or another one.
  */
-#include <stdio.h>
 
 #include "http.h"
 #include "node.h"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TIMEOUT_S = 10, TEXT_SIZE = 4096, SYNC_MS = 10000 };
+enum { TIMEOUT_S = 10, SYNC_MS = 10000 };
 
 void node_disconnect(struct node *node)
 {

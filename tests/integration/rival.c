@@ -11,12 +11,10 @@
 #define RESOURCE "contended"
 
 enum {
-    SERVE_MS = 10000,
-    HOLD_MS = 15000,  /* for the holder to get its majority */
-    LOOK_MS = 4000,   /* by then each server has looked and confirmed anew */
-    SPARE_MS = 1000,  /* that the attack must leave of the validity */
-    ASK_MS = 5,       /* whether it is still refused */
-    AFTER_MS = 30000, /* for the next holder, when the validity has ended */
+    HOLD_MS = 15000, /* for the holder to get its majority */
+    LOOK_MS = 4000,  /* by then each server has looked and confirmed anew */
+    SPARE_MS = 1000, /* that the attack must leave of the validity */
+    ASK_MS = 5,      /* whether it is still refused */
     NOBODY = -1,
 };
 

@@ -7,7 +7,7 @@
 
 #include "node.h"
 
-enum { TEXT_SIZE = 4096, COUNT_MS = 20000 };
+enum { TEXT_SIZE = 4096 };
 
 int waiter_send(const struct server *server, const char *resource, int ttl_ms,
                 int wait_ms)

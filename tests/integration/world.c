@@ -19,7 +19,6 @@
 #include "tlsnode.h"
 
 enum {
-    START_MS = 20000,
     STOP_MS = 20000,
     WORDS_MAX = 32,
     OWN_DESCRIPTORS = 64, /* that a server keeps for itself */
