@@ -48,7 +48,9 @@ static void cut_replica_off(void)
     new_node(&other);
     node_start(&other);
     node_replicate(&other, victim);
-    rival_await_look(0, 0); /* it may cost the master its vote for a while */
+    for (int i = 0; i < 2;
+         i++) /* it may cost the master its vote for a while */
+        rival_await_looks(i);
     AWHILE(rival_all_vote_everywhere());
     node_do(&other, "REPLICAOF NO ONE");
 }
@@ -90,6 +92,7 @@ static void switch_file_off(void)
 {
     node_do(victim, "CONFIG SET appendonly no");
     SOON(is_told_not_to_be_durable());
+    rival_await_looks(0); /* it is written down, and the others know */
 }
 
 /* Node and server share a machine, which loses its power. */
@@ -129,7 +132,7 @@ static bool has_judged(void)
 /* The backup is refused, and the server that did so is restarted. */
 static void bring_backup_back(void)
 {
-    rival_await_look(0, 0); /* the server knows a later state */
+    rival_await_looks(0); /* the nodes know a later state */
     node_kill(victim);
     SOON(!rival_is_voting(0, 0));
     node_copy_files(victim, &other);

@@ -113,6 +113,16 @@ void rival_await_look(int server, int node)
     SOON(count_looks(server, node) > before);
 }
 
+void rival_await_looks(int server)
+{
+    int before[WORLD_NODES];
+
+    for (int i = 0; i < world.nodes_count; i++)
+        before[i] = count_looks(server, i);
+    for (int i = 0; i < world.nodes_count; i++)
+        SOON(count_looks(server, i) > before[i] + 1);
+}
+
 /* ---- the holder ---------------------------------------------------------- */
 
 /* Those beyond the first majority that votes; true: there is one. */

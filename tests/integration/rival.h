@@ -36,6 +36,10 @@ void rival_await_state(int server, int node, const char *state);
 /* Until the server has looked at the node once more; a second at most. */
 void rival_await_look(int server, int node);
 
+/* Until it has looked twice at each node, all of which run: they have heard of
+ * one another what it knew before. */
+void rival_await_looks(int server);
+
 /* On each server that runs. */
 bool rival_is_voting_anywhere(int node);
 bool rival_all_vote_everywhere(void);
