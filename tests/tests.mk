@@ -121,10 +121,10 @@ unit: $(OUT)/unit ## Run the unit tests (CK_RUN_SUITE=round: one suite)
 	JOBS=$${JOBS:-$$(nproc)} tests/lib/suites.sh $(OUT)/unit tests/unit
 
 # suites that also run with HTTP_TLS=1; the others would see nothing new
-over_tls := clients rare wait_clients drain http
+over_tls := clients drain api
 
-# suites that wait for long though they are small: they start first
-long_waits := data_centres machines
+# suites that take the longest: they start first
+long_waits := data_centres memory machines names rights
 
 # the servers look for leaks, the test program need not
 integration: $(OUT)/integration nemesis-tools $(OUT)/starved-shim.so
@@ -134,7 +134,8 @@ integration: ## Test with real Redis servers; CK_RUN_SUITE=waiting NODES_TLS=1 H
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
 
 starved: tests ## Let each allocation fail: of a start, of each call
-	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved_server
+	@$(MAKE) -s --no-print-directory integration STARVED_STRIDE=1 \
+	  CK_RUN_SUITE=starved_server
 	@$(MAKE) -s --no-print-directory integration CK_RUN_SUITE=starved
 
 tls-test: $(OUT)/redlockd ## Try each version, cipher and group of TLS
@@ -189,10 +190,9 @@ asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 
 # What SHORT=1 leaves to the nightly run: suites about who may vote and about
 # time, whose code the units and the simulation go through under ASan as well.
-asan_rest := admission changes contention data_centres durable epochs faults fence fitness flood \
-             load machines memory memory_clocks memory_evicted memory_files \
-             memory_fresh memory_old memory_rights memory_servers memory_tail names \
-             permits proxies rare repair tls_clients verdicts wait_crowds wait_noise
+asan_rest := admission changes contention data_centres faults fence flood load machines \
+             memory memory_clocks memory_servers memory_tail names permits proxies \
+             spread verdicts wait_crowds wait_noise
 
 # Debian packages, and what bench.py is told
 define measure

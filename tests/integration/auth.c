@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SOON_MS = 9000 };
-
 static void write_text(const char *path, const char *text)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -32,36 +30,15 @@ const char auth_standard[] =
     "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n"
     "gate cert:dns:gate lock prefix=*\n";
 
-void auth_start(struct world *world, int nodes, char path[PATH_SIZE])
-{
-    auth_make(path, auth_standard);
-    world_start(world, nodes, textf("--auth-file %s", path));
-}
-
-void auth_finish(struct world *world)
-{
-    char *log = harness_read_file(world->servers[0].log);
-    if (strstr(log, "Bearer") != NULL)
-        harness_fail("the log contains a token");
-    free(log);
-    world_finish(world);
-}
-
-void auth_change(const char *path, const char *text)
-{
-    const char *other = textf("%s.new", path);
-    write_text(other, text);
-    ck_assert_int_eq(rename(other, path), 0);
-}
-
 void auth_reload(const struct server *server, const char *path,
                  const char *text)
 {
     int before = server_count_log(server, "event=auth_file_re");
-    auth_change(path, text);
+    const char *other = textf("%s.new", path);
+    write_text(other, text);
+    ck_assert_int_eq(rename(other, path), 0);
     kill(server->pid, SIGHUP);
-    WAIT_UNTIL(SOON_MS,
-               server_count_log(server, "event=auth_file_re") > before);
+    SOON(server_count_log(server, "event=auth_file_re") > before);
 }
 
 const struct answer *auth_call(const struct server *server, const char *token,
@@ -100,6 +77,6 @@ double auth_metric(const struct server *server, const char *token,
     const struct answer *answer =
         AUTH(server, token, .method = "GET", .path = "/metrics");
     const char *line = strstr(answer->body, sample);
-    answer_expect(answer, 200, NULL);
+    expect_ok(answer);
     return line != NULL ? strtod(line + strlen(sample), NULL) : -1;
 }

@@ -20,16 +20,8 @@ void auth_make(char path[PATH_SIZE], const char *text);
 /* Three identities with tokens, and one with a certificate. */
 extern const char auth_standard[];
 
-/* A world of nodes and one server, whose auth file has auth_standard. */
-void auth_start(struct world *world, int nodes, char path[PATH_SIZE]);
-
-/* Ends it, and fails if the server has logged a token. */
-void auth_finish(struct world *world);
-
-/* Another text for the file, at once. */
-void auth_change(const char *path, const char *text);
-
-/* The same, and SIGHUP; waits until the server has read it, or refused it. */
+/* Another text for the file, at once, and SIGHUP; waits until the server has
+ * read it, or refused it. */
 void auth_reload(const struct server *server, const char *path,
                  const char *text);
 

@@ -6,7 +6,6 @@
  * servers whose name leads elsewhere, and 1 s. That a node stays away for so
  * long is what the tests measure; how much longer, is not.
  */
-#include <stdlib.h>
 
 #include "http.h"
 #include "node.h"
@@ -19,18 +18,7 @@ enum {
     HELD_MS = 6000,
     QUARANTINE_MS = 14000,
     AWHILE_MS = 30000,
-    SOON_MS = 8000
 };
-
-static struct world world;
-
-static void start_servers(int count, const char *options)
-{
-    for (int i = 0; i < count; i++)
-        world_start_server(&world, i, options);
-    for (int i = 0; i < count; i++)
-        world_wait_ready(&world, i);
-}
 
 static void lose_memory(struct node *node)
 {
@@ -48,122 +36,70 @@ SUITE(admission, .timeout_s = 120, .tags = "slow");
 TEST(story_05_and_06_a_node_that_forgot_does_not_vote)
 {
     struct lock held;
-    world_start_forgetful_nodes(&world, 5);
-    start_servers(2, LONGER "--first-start yes");
+    world_start_forgetful_nodes(5);
+    world_serve_all(2, LONGER "--first-start yes");
     int64_t promised_ms = harness_now_ms();
-    lock_take(&world.servers[0], "held", HELD_MS, &held);
+    lock_take(here, "held", HELD_MS, &held);
     lose_memory(&world.nodes[0]);
     node_do(&world.nodes[1], "FLUSHALL");
-    world_start_server(&world, 2, LONGER "--first-start yes");
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[2], "/livez") == 200);
+    world_start_server(2, LONGER "--first-start yes");
+    world_await(2, "/livez");
     for (int i = 0; i < 3; i++) {
-        WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, i, 0, "quarantined"));
-        WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, i, 1, "quarantined"));
-        WAIT_UNTIL(SOON_MS, rival_count_voting(&world, i) == 3);
+        rival_await_state(i, 0, "quarantined");
+        rival_await_state(i, 1, "quarantined");
+        rival_await_count(i, 3);
         rival_cycle(&world.servers[i], "third");
     }
-    const char *detail = rival_told(&world, 0, 0, "detail");
+    const char *detail = rival_told(0, 0, "detail");
     ck_assert_has(detail, "votes again in");
-    (void)rival_lock_without(&world, 0, 2, AWHILE_MS);
+    (void)rival_lock_without(0, 2, AWHILE_MS);
     ck_assert_int_ge(harness_now_ms() - promised_ms, HELD_MS);
     for (int i = 0; i < 3; i++)
-        WAIT_UNTIL(AWHILE_MS, rival_count_voting(&world, i) == 5);
-    world_stop(&world);
-}
-
-/* Nothing is held: the others say so, and it votes again at once. */
-TEST(a_node_that_forgot_while_nothing_is_held_votes_again_at_once)
-{
-    world_start_forgetful_nodes(&world, 5);
-    start_servers(1, "--first-start yes"); /* whose quarantine lasts 66 s */
-    node_do(&world.nodes[1], "FLUSHALL");
-    WAIT_UNTIL(AWHILE_MS, node_integer(&world.nodes[1],
-                                       "HEXISTS redlockd:state admit") == 1);
-    WAIT_UNTIL(SOON_MS, rival_count_voting(&world, 0) == 5);
-    world_stop(&world);
+        rival_await_count(i, 5);
+    world_stop();
 }
 
 /* One of them starts the nodes; what the others say meanwhile is true. */
 TEST(servers_that_start_together_promise_no_quarantine)
 {
-    world_start_nodes(&world, 5);
-    start_servers(3, "--first-start yes");
+    world_start_nodes(5);
+    world_serve_all(3, "--first-start yes");
     for (int i = 0; i < 3; i++) {
         const struct server *it = &world.servers[i];
         ck_assert_int_eq(server_count_log(it, "has lost its data"), 0);
         ck_assert_int_eq(server_count_log(it, "votes again in"), 0);
         ck_assert_int_eq(server_count_log(it, "level=error"), 0);
     }
-    world_stop(&world);
+    world_stop();
 }
 
 /* They look like a first start; a server's word is not enough. */
 TEST(story_28_five_nodes_that_forgot_are_no_first_start)
 {
     struct lock lock;
-    world_start_forgetful_nodes(&world, 5);
+    world_start_forgetful_nodes(5);
     int64_t began_ms = harness_now_ms();
-    world_start_server(&world, 0, SMALL);
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[0], "/livez") == 200);
+    world_start_server(0, SMALL);
+    world_await(0, "/livez");
     for (int i = 0; i < 5; i++)
-        WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, i, "quarantined"));
+        rival_await_state(0, i, "quarantined");
     const struct answer *refused = answer_expect(
-        lock_acquire(&world.servers[0], "early", 900, &lock), 503, "no_quorum");
+        lock_acquire(here, "early", 900, &lock), 503, "no_quorum");
     ck_assert_has(answer_text(refused, "detail"), "a quorum is expected in");
     ck_assert_has(refused->body, "has lost its data; votes in");
     /* too late for the operator's word: the nodes carry marks */
-    world_start_server(&world, 1, SMALL "--first-start yes");
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/livez") == 200);
-    WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 1, 4, "quarantined"));
+    world_start_server(1, SMALL "--first-start yes");
+    world_await(1, "/livez");
+    rival_await_state(1, 4, "quarantined");
     for (int i = 0; i < 2; i++)
-        world_wait_ready(&world, i);
+        world_wait_ready(i);
     ck_assert_int_ge(harness_now_ms() - began_ms, QUARANTINE_MS);
-    rival_cycle(&world.servers[0], "late");
+    rival_cycle(here, "late");
 
     /* a server that has seen them vote takes them for what they are */
-    world_kill_nodes(&world, 0, 5);
-    world_restart_nodes(&world, 0, 5);
+    world_kill_nodes(0, 5);
+    world_restart_nodes(0, 5);
     for (int i = 0; i < 5; i++)
-        WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 1, i, "quarantined"));
-    world_stop(&world);
-}
-
-TEST(first_start_yes_admits_nodes_that_are_not_durable_at_once)
-{
-    world_start_forgetful_nodes(&world, 5);
-    int64_t began_ms = harness_now_ms();
-    start_servers(1, SMALL "--first-start yes");
-    /* as long as nobody's machine is ten times too slow */
-    ck_assert_int_lt(harness_now_ms() - began_ms, QUARANTINE_MS);
-    rival_cycle(&world.servers[0], "first");
-    world_stop(&world);
-}
-
-TEST(story_23_the_same_server_twice_has_no_vote)
-{
-    world_start_nodes(&world, 3);
-    const char *options =
-        textf(SMALL "--nodes 127.0.0.1:%d,localhost:%d,127.0.0.1:%d",
-              world.nodes[0].port, world.nodes[0].port, world.nodes[1].port);
-    world_start_server(&world, 0, options);
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[0], "/livez") == 200);
-    for (int i = 0; i < 2; i++)
-        WAIT_UNTIL(AWHILE_MS, rival_is_in_state(&world, 0, i, "duplicate"));
-    ck_assert_int_eq(http_probe(&world.servers[0], "/readyz"), 503);
-    world_stop(&world);
-}
-
-TEST(restart_guard_off_admits_at_sight_and_says_so)
-{
-    world_start_forgetful_nodes(&world, 3);
-    start_servers(1, SMALL "--restart-guard off");
-    lose_memory(&world.nodes[0]);
-    lose_memory(&world.nodes[1]);
-    int64_t began_ms = harness_now_ms();
-    WAIT_UNTIL(SOON_MS, rival_count_voting(&world, 0) == 3);
-    ck_assert_int_lt(harness_now_ms() - began_ms, QUARANTINE_MS);
-    char *log = harness_read_file(world.servers[0].log);
-    ck_assert_has(log, "restart_guard_off");
-    free(log);
-    world_stop(&world);
+        rival_await_state(1, i, "quarantined");
+    world_stop();
 }

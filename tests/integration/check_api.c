@@ -1,202 +1,149 @@
 /*
- * Every call of the API: statuses, header fields, members, problem codes.
+ * The calls over HTTP, one of each kind, and the options that change what they
+ * answer. The units have every case.
  */
-#include <regex.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "http.h"
 #include "node.h"
 
-enum { N = 3 };
+enum { N = 3, TTL_MS = 20000 };
 
 WORLD(world_start, N, "");
-static const struct server *const server = &world.servers[0];
-
-static void expect_match(const char *text, const char *pattern)
-{
-    regex_t regex;
-
-    ck_assert_int_eq(regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB), 0);
-    ck_assert_msg(regexec(&regex, text, 0, NULL, 0) == 0, "%s is not %s", text,
-                  pattern);
-    regfree(&regex);
-}
 
 SUITE(api, .timeout_s = 60, WORLD_ONCE);
-
-/* ---- the life of a lock ------------------------------------------------- */
-
-TEST(acquire_answers_as_documented)
-{
-    const struct answer *a = HTTP(
-        server, .method = "POST", .path = "/locks",
-        .json =
-            "{\"resource\":\"api:1\",\"ttl_ms\":20000,\"owner\":\"web-3\"}");
-
-    answer_expect(a, 201, NULL);
-    ck_assert_str_eq(answer_header(a, "Location"), "/locks/api:1");
-    ck_assert_str_eq(answer_header(a, "Content-Type"), "application/json");
-    ck_assert_str_eq(answer_text(a, "id"), "api:1");
-    ck_assert_str_eq(answer_text(a, "resource"), "api:1");
-    ck_assert_str_eq(answer_text(a, "owner"), "web-3");
-    expect_match(answer_text(a, "token"), "^[0-9]{16}\\.[0-9a-f]{40}\\.web-3$");
-    const char *number =
-        textf("%016lld", (long long)answer_int(a, "fencing_token"));
-    ck_assert_int_eq(strncmp(answer_text(a, "token"), number, 16), 0);
-    ck_assert_int_eq(answer_int(a, "ttl_ms"), 20000);
-    /* 20000 - 200 (drift) - 7, what has passed, and the flight of the votes */
-    json_int_t elapsed_ms = answer_int(a, "elapsed_ms");
-    ck_assert_int_ge(elapsed_ms, 0);
-    ck_assert_int_le(answer_int(a, "validity_ms"), 19793);
-    ck_assert_int_ge(answer_int(a, "validity_ms"), 19792 - 2 * elapsed_ms - 1);
-    ck_assert_int_gt(answer_int(a, "renew_after_ms"), 0);
-    ck_assert_int_lt(answer_int(a, "renew_after_ms"),
-                     answer_int(a, "validity_ms"));
-    ck_assert_int_ge(answer_int(a, "nodes.granted"), 2);
-    ck_assert_int_eq(answer_int(a, "nodes.quorum"), 2);
-    ck_assert_int_eq(answer_int(a, "nodes.total"), N);
-}
-
-TEST(key_on_the_nodes_is_resource_and_token)
-{
-    struct lock lock;
-
-    lock_take(server, "api:key", 20000, &lock);
-    WAIT_UNTIL(5000, world_count_keys(&world, "api:key") == N);
-    for (int i = 0; i < N; i++) {
-        ck_assert_str_eq(node_text(&world.nodes[i], "GET api:key"), lock.token);
-        long long pttl = node_integer(&world.nodes[i], "PTTL api:key");
-        ck_assert_int_gt(pttl, 0);
-        ck_assert_int_le(pttl, 20000);
-    }
-}
 
 TEST(life_of_a_lock)
 {
     struct lock lock;
-
-    lock_take(server, "api:life", 20000, &lock);
-    const struct answer *a = lock_inspect(server, "api:life");
-    answer_expect(a, 200, NULL);
+    lock_take(here, "api:life", TTL_MS, &lock);
+    expect_keys("api:life", N);
+    for (int i = 0; i < N; i++) {
+        ck_assert_str_eq(node_text(&world.nodes[i], "GET api:life"),
+                         lock.token);
+        ck_assert_int_le(node_integer(&world.nodes[i], "PTTL api:life"),
+                         TTL_MS);
+    }
+    const struct answer *a = answer_expect_held(lock_inspect(here, "api:life"));
     ck_assert_lacks(a->body, lock.token);
-    ck_assert_str_eq(answer_text(a, "id"), "api:life");
-    ck_assert_str_eq(answer_text(a, "resource"), "api:life");
     ck_assert_int_eq(answer_int(a, "fencing_token"), lock.number);
-    ck_assert_int_gt(answer_int(a, "remaining_ms"), 0);
-    ck_assert_int_le(answer_int(a, "remaining_ms"), 20000);
-    ck_assert(!answer_has(a, "owner"));
-
-    a = answer_expect(lock_extend(server, &lock, 30000), 200, NULL);
+    answer_expect(lock_acquire(here, "api:life", TTL_MS, NULL), 409,
+                  "lock_held");
+    a = expect_ok(lock_extend(here, &lock, 30000));
     ck_assert_str_eq(answer_text(a, "token"), lock.token);
-    ck_assert_int_eq(answer_int(a, "fencing_token"), lock.number);
-    ck_assert_int_eq(answer_int(a, "ttl_ms"), 30000);
-    ck_assert_int_gt(answer_int(a, "validity_ms"), 20000);
-    ck_assert_int_gt(node_integer(&world.nodes[0], "PTTL api:life"), 20000);
-
-    a = answer_expect(lock_release(server, &lock), 200, NULL);
-    ck_assert(answer_has(a, "released"));
-    ck_assert_str_eq(answer_text(a, "id"), "api:life");
-    ck_assert_str_eq(answer_text(a, "resource"), "api:life");
-    ck_assert_int_eq(answer_int(a, "nodes.total"), N);
-
-    answer_expect_free(lock_inspect(server, "api:life"));
-    answer_expect(lock_release(server, &lock), 404, "lock_not_found");
-    answer_expect(lock_extend(server, &lock, 1000), 404, "lock_not_found");
-    WAIT_UNTIL(5000, world_count_keys(&world, "api:life") == 0);
+    ck_assert_int_gt(answer_int(a, "validity_ms"), TTL_MS);
+    ck_assert_int_gt(node_integer(&world.nodes[0], "PTTL api:life"), TTL_MS);
+    a = expect_ok(HTTP(here, .method = "GET", .path = "/locks?prefix=api:l"));
+    ck_assert_has(a->body, "\"api:life\"");
+    lock_drop(here, &lock);
+    answer_expect_free(lock_inspect(here, "api:life"));
+    answer_expect(lock_release(here, &lock), 404, "lock_not_found");
+    answer_expect(lock_extend(here, &lock, 1000), 404, "lock_not_found");
+    expect_keys("api:life", 0);
 }
 
-TEST(shortest_and_longest_ttl_are_accepted)
+TEST(a_batch_does_one_of_each_kind)
+{
+    struct lock kept, ended;
+    lock_take(here, "b:kept", TTL_MS, &kept);
+    lock_take(here, "b:ended", TTL_MS, &ended);
+    const struct answer *a = expect_ok(HTTP(
+        here, "POST", "/batch",
+        .json = textf(
+            "{\"operations\":["
+            "{\"operation\":\"acquire\",\"resource\":\"b:new\"},"
+            "{\"operation\":\"extend\",\"id\":\"b:kept\",\"token\":\"%s\"},"
+            "{\"operation\":\"release\",\"id\":\"b:ended\",\"token\":\"%s\"}]}",
+            kept.token, ended.token)));
+    ck_assert_int_eq(answer_int(a, "results.0.status"), 201);
+    ck_assert_int_eq(answer_int(a, "results.1.status"), 200);
+    ck_assert_int_eq(answer_int(a, "results.1.grant.fencing_token"),
+                     kept.number);
+    ck_assert_int_eq(answer_int(a, "results.2.status"), 200);
+    expect_keys("b:new", N);
+    expect_keys("b:ended", 0);
+}
+
+/* By an operator, and the log tells of it. */
+TEST(a_lock_is_deleted_by_its_number)
 {
     struct lock lock;
-
-    lock_take(server, "api:long", 60000, &lock);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    /* on a busy machine it may be over when the nodes have answered */
-    WAIT_UNTIL(5000,
-               lock_acquire(server, "api:short", 100, &lock)->status == 201);
-    WAIT_UNTIL(5000, strstr(lock_inspect(server, "api:short")->body,
-                            "\"held\":false") != NULL);
-    /* on some nodes a little later */
-    WAIT_UNTIL(5000, world_count_keys(&world, "api:short") == 0);
+    lock_take(here, "f:a", TTL_MS, &lock);
+    expect_keys("f:a", N);
+    const char *path =
+        textf("%s?force=%lld", lock.path, (long long)lock.number);
+    const struct answer *a =
+        expect_ok(HTTP(here, .method = "DELETE", .path = path));
+    ck_assert_int_ge(answer_int(a, "nodes.released"), 2);
+    ck_assert_int_eq(
+        server_count_log(here, textf("event=force_release request_id=%s "
+                                     "fencing_token=%lld resource=f:a\n",
+                                     answer_header(a, "X-Request-Id"),
+                                     (long long)lock.number)),
+        1);
+    expect_keys("f:a", 0);
+    answer_expect(lock_extend(here, &lock, TTL_MS), 404, "lock_not_found");
 }
 
-/* ---- ids ---------------------------------------------------------------- */
+TEST(probes_answer)
+{
+    expect_ok(HTTP(here, .method = "HEAD", .path = "/livez"));
+    expect_ok(HTTP(here, .method = "GET", .path = "/openapi.yaml"));
+    const struct answer *a =
+        expect_ok(HTTP(here, .method = "GET", .path = "/readyz?verbose"));
+    ck_assert_has(a->body, textf("127.0.0.1:%d", world.nodes[N - 1].port));
+}
 
 static const struct {
-    const char *resource, *path;
-} ids[] = {
-    {"a", "/locks/a"},           {"..", "/locks/~Li4"},
-    {"a/b", "/locks/~YS9i"},     {"\xf0\x9f\x94\x92", "/locks/~8J-Ukg"},
-    {"extend", "/locks/extend"},
+    const char *method, *path, *json, *header;
+    int status;
+    const char *code;
+} refused[] = {
+    {"GET", "/nope", NULL, NULL, 404, "not_found"},
+    {"PATCH", "/livez", NULL, NULL, 405, "method_not_allowed"},
+    {"POST", "/locks", "{", NULL, 400, "invalid_request"},
+    {"POST", "/locks", "{\"resource\":\"x\"}", "Content-Type: text/plain", 415,
+     "unsupported_media_type"},
+    {"GET", "/locks/~YS9", NULL, NULL, 400, "invalid_request"},
+    {"DELETE", "/locks/x", NULL, "X-Lock-Token: a b", 400, "invalid_request"},
+    /* where this installation and another one keep their own state */
+    {"POST", "/locks", "{\"resource\":\"redlockd:state\"}", NULL, 400,
+     "invalid_request"},
+    {"POST", "/locks", "{\"resource\":\"other:redlockd:state\"}", NULL, 400,
+     "invalid_request"},
 };
 
-TEST_EACH(id_is_canonical_and_works_in_every_call, ids)
+TEST_EACH(what_is_wrong_is_refused_with_its_code, refused)
 {
-    struct lock lock;
-
-    lock_take(server, ids[_i].resource, 9000, &lock);
-    ck_assert_str_eq(lock.path, ids[_i].path);
-    const struct answer *a = answer_expect(
-        HTTP(server, .method = "GET", .path = ids[_i].path), 200, NULL);
-    ck_assert_str_eq(answer_text(a, "resource"), ids[_i].resource);
-    ck_assert_str_eq(answer_text(a, "id"), ids[_i].path + 7);
-    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
-    answer_expect(lock_release(server, &lock), 200, NULL);
+    answer_expect(HTTP(here, .method = refused[_i].method,
+                       .path = refused[_i].path, .json = refused[_i].json,
+                       .headers = {refused[_i].header}),
+                  refused[_i].status, refused[_i].code);
+    lock_expect_cycle(here, "input:next"); /* on the same connection, too */
 }
 
-/* 255 characters of four bytes: the longest resource there can be. */
-TEST(longest_resource_works)
+/* ---- options ------------------------------------------------------------- */
+
+GROUP(options, .timeout_s = 60);
+
+TEST(each_option_counts)
 {
+    static const char reader[] = "{\"resource\":\"r\",\"mode\":\"shared\"}";
     struct lock lock;
-    char resource[1024] = "";
-
-    for (int i = 0; i < 255; i++)
-        memcpy(resource + 4 * i, "\xf0\x9f\x94\x92", 5);
-    lock_take(server, resource, 9000, &lock);
-    answer_expect(HTTP(server, .method = "GET", .path = lock.path), 200, NULL);
-    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
-
-/* A hold of one TTL at most: the first extend would pass it. */
-TEST(extend_beyond_max_hold_is_refused)
-{
-    const struct answer *a;
-    struct world own;
-    struct lock lock;
-
-    world_start(&own, 1, "--max-ttl-ms 20000 --max-hold-ms 20000");
-    lock_take(&own.servers[0], "m", 20000, &lock);
-    harness_pause_ms(2); /* into the next millisecond */
-    answer_expect(lock_extend(&own.servers[0], &lock, 20000), 409,
-                  "max_hold_reached");
-    answer_expect(HTTP(&own.servers[0], .method = "PUT",
-                       .path = "/locks/m/extend",
-                       .json = textf("{\"token\":\"%s\",\"mode\":\"shared\","
-                                     "\"ttl_ms\":20000}",
-                                     lock.token)),
-                  409, "max_hold_reached");
-    a = lock_inspect(&own.servers[0], "m");
-    ck_assert_str_eq(answer_text(a, "mode"), "exclusive"); /* as it was */
-    a = answer_expect(lock_extend(&own.servers[0], &lock, 5000), 200, NULL);
+    world_start(1, "--max-ttl-ms 20000 --default-ttl-ms 15000 "
+                   "--max-hold-ms 20000 --max-readers 1 --drift-factor 0.5 "
+                   "--key-prefix redlock:");
+    answer_expect(lock_acquire(here, "m", 20001, NULL), 400, "invalid_request");
+    const struct answer *a =
+        grant_take(here, "{\"resource\":\"m\"}", NULL, &lock);
+    ck_assert_int_eq(answer_int(a, "ttl_ms"), 15000);
+    ck_assert_int_le(lock.validity_ms, 7500);
+    ck_assert_int_eq(node_integer(&world.nodes[0], "EXISTS redlock:m"), 1);
+    ck_assert_int_eq(node_integer(&world.nodes[0], "DBSIZE"), 2);
+    pause_ms(2); /* into the next millisecond */
+    answer_expect(lock_extend(here, &lock, 20000), 409, "max_hold_reached");
+    a = expect_ok(lock_extend(here, &lock, 5000));
     ck_assert_int_eq(answer_int(a, "max_hold_ms"), 20000);
-    int64_t left_ms = answer_int(a, "hold_left_ms");
-    ck_assert(left_ms > 10000 && left_ms < 20000);
-    world_stop(&own);
-}
-
-TEST(key_prefix_is_put_in_front)
-{
-    struct world own;
-    struct lock lock;
-
-    world_start(&own, 1, "--key-prefix redlock:");
-    lock_take(&own.servers[0], "p", 20000, &lock);
-    ck_assert_int_eq(node_integer(&own.nodes[0], "EXISTS redlock:p"), 1);
-    ck_assert_int_eq(node_integer(&own.nodes[0], "EXISTS p"), 0);
-    ck_assert_int_eq(node_integer(&own.nodes[0], "DBSIZE"), 2);
-    ck_assert_int_eq(
-        node_integer(&own.nodes[0], "EXISTS redlock:redlockd:state"), 1);
-    world_stop(&own);
+    grant_take(here, reader, NULL, NULL);
+    answer_expect(grant_ask(here, reader, NULL, NULL), 409, "too_many_readers");
+    world_stop();
 }

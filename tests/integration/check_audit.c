@@ -12,17 +12,72 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "auditlog.h"
-#include "grant.h"
 #include "node.h"
-#include "tally.h"
 #include "waiter.h"
 
 enum { N = 3, SOON_MS = 20000, CLIENTS = 4, ROTATIONS = 8, LONG_NAMES = 15 };
 
-static struct world world;
-static const struct server *const server = &world.servers[0];
 static char dir[PATH_SIZE], path[PATH_SIZE];
+
+/* A new directory, and the path of a log in it that is not there yet. */
+static void name_log(void)
+{
+    harness_make_dir(dir);
+    PRINT_TO(path, "%.200s/audit", dir);
+}
+
+static void start(const char *options)
+{
+    world_start(N, textf("--audit-log %s %s", path, options));
+}
+
+/* What the log tells, counted. */
+struct tally {
+    int lines;
+    int grants;
+    int releases;
+    int lost; /* sum of what the lines "lines_lost" tell */
+};
+
+static const char *tally_member(const json_t *line, const char *name)
+{
+    const char *text = json_string_value(json_object_get(line, name));
+    return text != NULL ? text : "";
+}
+
+static void count(struct tally *tally, const json_t *line)
+{
+    const char *event = tally_member(line, "event");
+    tally->lines++;
+    tally->grants += strcmp(event, "grant") == 0;
+    tally->releases += strcmp(event, "release") == 0;
+    tally->lost += (int)json_integer_value(json_object_get(line, "lost"));
+}
+
+/*
+ * Adds what the text tells, which it writes over. Each line must be JSON, and
+ * the last one whole.
+ */
+static void tally_text(struct tally *tally, char *text)
+{
+    for (char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+        *end = '\0';
+        json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        ck_assert_msg(json_is_object(line), "%s", text);
+        count(tally, line);
+        json_decref(line);
+    }
+    ck_assert_str_eq(text, "");
+}
+
+static struct tally tally_file(const char *name)
+{
+    struct tally tally = {0};
+    char *text = harness_read_file(name);
+    tally_text(&tally, text);
+    free(text);
+    return tally;
+}
 
 /* ---- the file ----------------------------------------------------------- */
 
@@ -57,173 +112,58 @@ static void expect_line(const struct answer *answer, const char *event)
     json_decref(line);
 }
 
-/* ---- tokens ------------------------------------------------------------- */
-
-enum { TOKENS_MAX = 64 };
-
-static char tokens[TOKENS_MAX][256];
-static int tokens_count;
-
-static void keep_token(const char *token)
-{
-    ck_assert_int_lt(tokens_count, TOKENS_MAX);
-    (void)snprintf(tokens[tokens_count++], sizeof *tokens, "%s", token);
-}
-
-/* Neither whole nor the part that nobody can guess. */
-static void expect_no_tokens(const char *name)
-{
-    char *text = harness_read_file(name);
-    ck_assert_int_gt(tokens_count, 0);
-    for (int i = 0; i < tokens_count; i++) {
-        const char *secret = textf("%.40s", strchr(tokens[i], '.') + 1);
-        ck_assert_lacks(text, secret);
-    }
-    free(text);
-}
-
 /* ---- events ------------------------------------------------------------- */
-
-#define KEY "0f8fad5b-d9cb-469f-a165-70867728950e"
-#define TRACE_ID "4bf92f3577b34da6a3ce929d0e0e4736"
 
 static void expect_force(const struct lock *lock, json_int_t number,
                          const char *event)
 {
     const char *target = textf("%s?force=%lld", lock->path, (long long)number);
-    expect_line(HTTP(server, .method = "DELETE", .path = target), event);
+    expect_line(HTTP(here, .method = "DELETE", .path = target), event);
 }
 
-static void play_one_lock(void)
+/* Neither whole nor the part that nobody can guess is told. */
+static void expect_no_token(const struct lock *lock)
 {
-    struct lock lock;
-    expect_line(lock_acquire(server, "one", 9000, &lock), "grant");
-    keep_token(lock.token);
-    expect_line(lock_extend(server, &lock, 9000), "extend");
-    expect_line(lock_acquire(server, "one", 9000, NULL), "refused");
-    expect_force(&lock, lock.number - 1, "refused");
-    expect_line(lock_release(server, &lock), "release");
-    expect_line(lock_extend(server, &lock, 9000), "refused");
-    expect_line(lock_acquire(server, "one", 9000, &lock), "grant");
-    keep_token(lock.token);
-    expect_force(&lock, lock.number, "force_release");
-}
-
-static void play_several(void)
-{
-    struct lock grant;
-    const char *json = "{\"resources\":[\"b\",\"a\"],\"owner\":\"web-3\"}";
-    expect_line(grant_ask(server, json, KEY, &grant), "grant");
-    keep_token(grant.token);
-    expect_line(grant_ask(server, json, KEY, &grant), "repeat");
-    keep_token(grant.token);
-    expect_line(lock_release(server, &grant), "release");
-}
-
-static void play_wait(void)
-{
-    struct lock lock;
-    expect_line(lock_acquire(server, "queue", 9000, &lock), "grant");
-    keep_token(lock.token);
-    int fd = waiter_send(server, "queue", 9000, 9000);
-    waiter_expect_count(server, 1);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    struct verdict verdict = waiter_expect_grant(fd, "queue", SOON_MS);
-    keep_token(verdict.lock.token);
-    json_t *line = last_line();
-    ck_assert_str_eq(tally_member(line, "event"), "grant");
-    ck_assert_int_eq(json_integer_value(json_object_get(line, "waited_ms")),
-                     verdict.waited_ms);
-    json_decref(line);
-    answer_expect(lock_release(server, &verdict.lock), 200, NULL);
+    char *text = harness_read_file(path);
+    ck_assert_lacks(text, textf("%.40s", strchr(lock->token, '.') + 1));
+    free(text);
 }
 
 SUITE(audit, .timeout_s = 120);
 
 TEST(each_event_has_its_line_before_the_answer)
 {
-    auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "");
-    play_one_lock();
-    play_several();
-    play_wait();
+    struct lock lock;
+    name_log();
+    start("--trusted-proxies 127.0.0.0/8");
+    expect_line(lock_acquire(here, "one", 9000, &lock), "grant");
+    expect_line(lock_extend(here, &lock, 9000), "extend");
+    expect_line(lock_acquire(here, "one", 9000, NULL), "refused");
+    expect_force(&lock, lock.number - 1, "refused");
+    expect_line(lock_release(here, &lock), "release");
+    expect_line(lock_extend(here, &lock, 9000), "refused");
+    expect_no_token(&lock);
+    expect_line(lock_acquire(here, "one", 9000, &lock), "grant");
+    expect_force(&lock, lock.number, "force_release");
+    expect_no_token(&lock);
     int before = tally_file(path).lines;
-    answer_expect_free(lock_inspect(server, "one"));
-    answer_expect(
-        HTTP(server, .method = "POST", .path = "/locks", .json = "{}"), 400,
-        "invalid_request");
+    answer_expect_free(lock_inspect(here, "one"));
+    answer_expect(HTTP(here, .method = "POST", .path = "/locks", .json = "{}"),
+                  400, "invalid_request");
     ck_assert_int_eq(tally_file(path).lines, before);
-    world_stop(&world);
-    expect_no_tokens(path);
-    expect_no_tokens(server->log);
-    char *text = harness_read_file(path);
-    ck_assert_lacks(text, KEY);
-    free(text);
-}
-
-/* Each line of the log is JSON, too. */
-TEST(a_trace_leads_from_the_log_to_the_audit_log)
-{
-    auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "--log-format json");
+    /* the client behind a proxy that is trusted, and the trace */
     answer_expect(
-        HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"t\"}",
-             .headers = {"traceparent: 00-" TRACE_ID "-00f067aa0ba902b7-01"}),
+        HTTP(here, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"two\"}",
+             .headers = {"X-Forwarded-For: 203.0.113.9, 127.0.0.5",
+                         "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-"
+                         "00f067aa0ba902b7-01"}),
         201, NULL);
     json_t *line = last_line();
-    ck_assert_str_eq(tally_member(line, "trace_id"), TRACE_ID);
+    ck_assert_str_eq(tally_member(line, "client"), "203.0.113.9");
     ck_assert_str_eq(tally_member(line, "parent_id"), "00f067aa0ba902b7");
     json_decref(line);
-    answer_expect(
-        HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"u\"}",
-             .headers = {"traceparent: 00-" TRACE_ID "-00f067aa0ba902b7-01",
-                         "Traceparent: 00-" TRACE_ID "-00f067aa0ba902b7-01"}),
-        201, NULL);
-    line = last_line();
-    ck_assert_ptr_null(json_object_get(line, "trace_id"));
-    json_decref(line);
-    world_stop(&world);
-    struct tally tally = tally_file(server->log);
-    ck_assert_int_gt(tally.lines, 5);
-    char *log = harness_read_file(server->log);
-    ck_assert_has(log, ",\"trace_id\":\"" TRACE_ID "\",");
-    free(log);
-}
-
-static const struct {
-    const char *options, *field, *client; /* NULL: the address of the peer */
-} forwarded[] = {
-    {"", "X-Forwarded-For: 203.0.113.9", NULL},
-    {"--trusted-proxies 127.0.0.0/8",
-     "X-Forwarded-For: 198.51.100.1, 203.0.113.9, 127.0.0.5", "203.0.113.9"},
-};
-
-TEST_EACH(the_client_behind_a_trusted_proxy_is_told, forwarded)
-{
-    char options[128];
-    auditlog_name(dir, path);
-    PRINT_TO(options, "--log-level debug %s", forwarded[_i].options);
-    auditlog_start(&world, N, path, options);
-    answer_expect(HTTP(server, .method = "POST", .path = "/locks",
-                       .json = "{\"resource\":\"t\"}",
-                       .headers = {forwarded[_i].field}),
-                  201, NULL);
-    json_t *line = last_line();
-    const char *client = forwarded[_i].client;
-    const char *told = tally_member(line, "client");
-    if (client != NULL)
-        ck_assert_str_eq(told, client);
-    else
-        ck_assert_msg(strncmp(told, "127.0.0.1:", 10) == 0, "%s", told);
-    world_stop(&world);
-    char *log = harness_read_file(server->log);
-    char field[128];
-    PRINT_TO(field, " client=%s dropped=", told);
-    ck_assert_has(log, field);
-    free(log);
-    json_decref(line);
+    world_stop();
 }
 
 /* ---- rotation ----------------------------------------------------------- */
@@ -241,10 +181,10 @@ static void work(int client, const char *stop, int out)
     struct lock lock;
     const char *resource = textf("r%d", client % 3);
     while (access(stop, F_OK) != 0) {
-        if (lock_acquire(server, resource, 9000, &lock)->status != 201)
+        if (lock_acquire(here, resource, 9000, &lock)->status != 201)
             continue;
         counted.grants++;
-        counted.releases += lock_release(server, &lock)->status == 200;
+        counted.releases += lock_release(here, &lock)->status == 200;
     }
     ck_assert_int_eq(write(out, &counted, sizeof counted), (int)sizeof counted);
     _exit(0);
@@ -260,11 +200,11 @@ static void rotate(int number)
 {
     struct stat info = {0};
     const char *moved = textf("%s.%d", path, number);
-    WAIT_UNTIL(SOON_MS, stat(path, &info) == 0 && info.st_size > 0);
+    AWHILE(stat(path, &info) == 0 && info.st_size > 0);
     ck_assert_int_eq(rename(path, moved), 0);
-    harness_pause_ms(number % 3 * 5); /* the old one is still written to */
-    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
-    WAIT_UNTIL(SOON_MS, exists(path));
+    pause_ms(number % 3 * 5); /* the old one is still written to */
+    ck_assert_int_eq(kill(here->pid, SIGHUP), 0);
+    AWHILE(exists(path));
 }
 
 TEST(a_rotation_loses_and_tears_no_line)
@@ -273,8 +213,8 @@ TEST(a_rotation_loses_and_tears_no_line)
     struct tally tally = {0};
     pid_t pids[CLIENTS];
     int ends[2];
-    auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "--log-level info");
+    name_log();
+    start("--log-level info");
     const char *stop = textf("%.200s/stop", dir);
     ck_assert_int_eq(pipe(ends), 0);
     for (int i = 0; i < CLIENTS; i++) {
@@ -292,7 +232,7 @@ TEST(a_rotation_loses_and_tears_no_line)
         sum.grants += counted.grants;
         sum.releases += counted.releases;
     }
-    world_stop(&world);
+    world_stop();
     for (int i = 0; i <= ROTATIONS; i++) {
         const char *moved = textf(i < ROTATIONS ? "%s.%d" : "%s", path, i);
         char *text = harness_read_file(moved);
@@ -317,13 +257,13 @@ static void cycle_long(int number)
         len += (size_t)snprintf(json + len, sizeof json - len, ",\"%c%0254d\"",
                                 'a' + i, i);
     (void)snprintf(json + len, sizeof json - len, "]}");
-    grant_take(server, json, NULL, &grant);
-    answer_expect(lock_release(server, &grant), 200, NULL);
+    grant_take(here, json, NULL, &grant);
+    lock_drop(here, &grant);
 }
 
 static int lost(void)
 {
-    return (int)http_metric(server, "redlockd_audit_lost_total");
+    return (int)http_metric(here, "redlockd_audit_lost_total");
 }
 
 /* Until lines are lost; returns the number of all. */
@@ -357,16 +297,16 @@ static void read_fifo(int fd, struct tally *tally, int lines)
         if (len == 0 && tally->grants + tally->releases + tally->lost >= lines)
             return;
         if (got <= 0)
-            harness_pause_ms(5);
+            pause_ms(5);
     }
 }
 
 TEST(a_reader_that_stopped_keeps_nobody_from_locking)
 {
     struct tally tally = {0};
-    auditlog_name(dir, path);
+    name_log();
     ck_assert_int_eq(mkfifo(path, 0600), 0);
-    auditlog_start(&world, N, path, "--log-level info"); /* nobody reads yet */
+    start("--log-level info"); /* nobody reads yet */
     int lines = overflow();
     int fd = open(path, O_RDONLY | O_NONBLOCK);
     ck_assert_int_ge(fd, 0);
@@ -375,8 +315,8 @@ TEST(a_reader_that_stopped_keeps_nobody_from_locking)
     read_fifo(fd, &tally, lines + 2);
     ck_assert_int_eq(tally.lost, lost());
     ck_assert_int_eq(tally.grants + tally.releases + tally.lost, lines + 2);
-    world_stop(&world);
-    ck_assert(server_count_log(server, "level=error event=audit_lines_lost "));
+    world_stop();
+    ck_assert(server_count_log(here, "level=error event=audit_lines_lost "));
 }
 
 /* The file takes ten more bytes; or any number again. */
@@ -385,38 +325,38 @@ static void limit_file(bool is_full)
     struct stat info;
     struct rlimit limit;
     ck_assert_int_eq(stat(path, &info), 0);
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, NULL, &limit), 0);
+    ck_assert_int_eq(prlimit(here->pid, RLIMIT_FSIZE, NULL, &limit), 0);
     limit.rlim_cur = is_full ? (rlim_t)info.st_size + 10 : limit.rlim_max;
-    ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
+    ck_assert_int_eq(prlimit(here->pid, RLIMIT_FSIZE, &limit, NULL), 0);
 }
 
 /* Under --audit-required it does; what is held can be looked at. */
 TEST(a_required_line_that_is_not_taken_stops_changes)
 {
     struct lock lock;
-    auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "--audit-required on --log-level off");
-    lock_take(server, "a", 60000, &lock);
-    WAIT_UNTIL(5000, world_count_keys(&world, "a") == N);
+    name_log();
+    start("--audit-required on --log-level off");
+    lock_take(here, "a", 60000, &lock);
+    WAIT_UNTIL(5000, count_keys("a") == N);
     limit_file(true);
     for (int i = 0; i < 3; i++) {
-        answer_expect(lock_acquire(server, "b", 60000, NULL), 503,
+        answer_expect(lock_acquire(here, "b", 60000, NULL), 503,
                       "audit_unavailable");
-        answer_expect(lock_extend(server, &lock, 60000), 503,
+        answer_expect(lock_extend(here, &lock, 60000), 503,
                       "audit_unavailable");
-        answer_expect(lock_release(server, &lock), 503, "audit_unavailable");
+        answer_expect(lock_release(here, &lock), 503, "audit_unavailable");
     }
-    answer_expect_held(lock_inspect(server, "a"));
-    ck_assert_int_eq(world_count_keys(&world, "a"), N);
-    ck_assert_int_eq(world_count_keys(&world, "b"), 0);
+    answer_expect_held(lock_inspect(here, "a"));
+    ck_assert_int_eq(count_keys("a"), N);
+    ck_assert_int_eq(count_keys("b"), 0);
     limit_file(false);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    lock_expect_cycle(server, "b");
+    lock_drop(here, &lock);
+    lock_expect_cycle(here, "b");
     struct tally tally = tally_file(path);
     ck_assert_int_eq(tally.grants, 2);
     ck_assert_int_eq(tally.releases, 2);
     ck_assert_int_eq(lost(), 0);
-    world_stop(&world);
+    world_stop();
 }
 
 /* ---- stdout, and what is no file ---------------------------------------- */
@@ -424,37 +364,12 @@ TEST(a_required_line_that_is_not_taken_stops_changes)
 TEST(lines_go_to_stdout)
 {
     PRINT_TO(path, "-");
-    auditlog_start(&world, N, path,
-                   "--log-format json"); /* into the same file here */
-    lock_expect_cycle(server, "a");
-    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
-    lock_expect_cycle(server, "b");
-    world_stop(&world);
-    struct tally tally = tally_file(server->log);
+    start("--log-format json"); /* into the same file here */
+    lock_expect_cycle(here, "a");
+    ck_assert_int_eq(kill(here->pid, SIGHUP), 0);
+    lock_expect_cycle(here, "b");
+    world_stop();
+    struct tally tally = tally_file(here->log);
     ck_assert_int_eq(tally.grants, 2);
     ck_assert_int_eq(tally.releases, 2);
-}
-
-TEST(what_is_no_file_is_refused_in_one_line)
-{
-    char *output;
-    char *argv[] = {
-        (char *)harness_binary(), "--nodes", "127.0.0.1:1", "--audit-log",
-        "/nowhere/audit",         NULL};
-    ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
-    ck_assert_ptr_eq(strstr(output, "redlockd: --audit-log: \""), output);
-    ck_assert_has(output, "/nowhere/audit");
-    ck_assert_str_eq(strchr(output, '\n'), "\n");
-    free(output);
-}
-
-TEST(a_closed_stdout_is_refused)
-{
-    char command[2 * PATH_SIZE], *output;
-    char *argv[] = {"sh", "-c", command, NULL};
-    PRINT_TO(command, "exec %s --nodes 127.0.0.1:1 --audit-log - >&-",
-             harness_binary());
-    ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
-    ck_assert_ptr_eq(strstr(output, "redlockd: --audit-log: \"-\": "), output);
-    free(output);
 }

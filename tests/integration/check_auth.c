@@ -1,429 +1,205 @@
 /*
- * Who asks, as heads over a socket say it, and the auth file: what is refused
- * of it, and how it is changed. tests/rights/matrix.py asks what each identity
- * may.
+ * The auth file of a server that runs: how it is changed, and what its limits
+ * do when clients leave. Which request is refused, the units have, and
+ * tests/rights/matrix.py.
  */
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "auth.h"
-#include "waiter.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
+enum { N = 3, CROWD = 40, HALF = CROWD / 2 };
 
-enum { N = 3, SOON_MS = 9000 };
+#define BEARER(token) "Authorization: Bearer " token "\r\n"
+#define ASK(token) "GET /nodes HTTP/1.1\r\nHost: x\r\n" BEARER(token) "\r\n"
+#define BLUE "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n"
 
-static struct world world;
-static struct server *const server = &world.servers[0];
+/* green: two locks; dim: hardly any requests */
+#define STANDARD                                                               \
+    "red " AUTH_RED " lock,read prefix=r/\n"                                   \
+    "green " AUTH_GREEN " lock,read prefix=* locks=2 rate=1 burst=9\n" BLUE
+
 static char path[PATH_SIZE];
+static const char *options;
 
 static void start(void)
 {
-    auth_start(&world, N, path);
+    auth_make(path, STANDARD);
+    options = textf("--auth-file %s", path);
+    world_start(N, options);
 }
 
+/* The log has no token. */
 static void finish(void)
 {
-    auth_finish(&world);
+    char *log = harness_read_file(here->log);
+    if (strstr(log, "Bearer") != NULL)
+        harness_fail("the log contains a token");
+    free(log);
+    world_finish();
 }
 
-/* ---- 401 ---------------------------------------------------------------- */
-
-static const struct {
-    const char *method, *path, *json;
-} calls[] = {
-    {"POST", "/locks", "{\"resource\":\"r/a\"}"},
-    {"POST", "/locks", "{"},
-    {"DELETE", "/locks/a", NULL},
-    {"HEAD", "/locks/a", NULL},
-    {"GET", "/locks", NULL},
-};
+static double metric(const char *name)
+{
+    return auth_metric(here, "blue", textf("\nredlockd_%s ", name));
+}
 
 SUITE(auth, .timeout_s = 60, .set_up_once = start, .tear_down_once = finish);
 
-TEST_EACH(who_is_not_known_is_refused, calls)
-{
-    for (int i = 0; i < 2; i++) {
-        const struct answer *a =
-            AUTH(server, i == 0 ? NULL : "reds", .method = calls[_i].method,
-                 .path = calls[_i].path, .json = calls[_i].json);
-        ck_assert_int_eq(a->status, 401);
-        ck_assert_str_eq(
-            answer_header(a, "WWW-Authenticate"),
-            i == 0 ? "Bearer realm=\"redlockd\""
-                   : "Bearer realm=\"redlockd\", error=\"invalid_token\"");
-        ck_assert_ptr_null(answer_header(a, "Connection"));
-        if (a->json != NULL)
-            answer_expect(a, 401, "unauthorized");
-    }
-}
-
-static const char *const open_paths[] = {
-    "/livez",   "/readyz",   "/",     "/page.css",
-    "/page.js", "/page.svg", "/docs", "/openapi.yaml",
-};
-
-TEST_EACH(some_paths_are_open, open_paths)
-{
-    ck_assert_int_eq(http_probe(server, open_paths[_i]), 200);
-}
-
-#define ASK(authorization)                                                     \
-    "GET /nodes HTTP/1.1\r\nHost: x\r\n" authorization "\r\n"
-
-static const struct {
-    const char *text;
-    int status;
-} heads[] = {
-    {ASK("Authorization: Bearer red\r\n"), 200},
-    {ASK("authorization:bearer red\r\n"), 200},
-    {ASK("AUTHORIZATION: \tBEARER    red  \t \r\n"), 200},
-    {ASK("Authorization: Bearer red\r\nAuthorization: Bearer red\r\n"), 400},
-    {ASK("Authorization: Bearer red\r\nauthorization: Bearer x\r\n"), 400},
-    {ASK("Authorization:\r\n"), 401},
-    {ASK("Authorization: Bearer \r\n"), 401},
-    {ASK("Authorization: Bearer red green\r\n"), 401},
-    {ASK("Authorization: Bearer red,Bearer red\r\n"), 401},
-    {ASK("Authorization: Bearer red\x01\r\n"), 400},
-    {ASK("Authorization : Bearer red\r\n"), 400},
-    {ASK("Proxy-Authorization: Bearer red\r\n"), 401},
-    {"GET /nodes?access_token=red HTTP/1.1\r\nHost: x\r\n\r\n", 401},
-    {"GET http://x/nodes HTTP/1.1\r\nHost: x\r\n\r\n", 401},
-    {"GET /nodes HTTP/1.0\r\n\r\n", 401},
-    {"GET //nodes HTTP/1.1\r\nHost: x\r\n\r\n", 404},
-    {"GET /./nodes HTTP/1.1\r\nHost: x\r\n\r\n", 404},
-    {"GET /livez/../nodes HTTP/1.1\r\nHost: x\r\n\r\n", 404},
-    {"GET /%6eodes HTTP/1.1\r\nHost: x\r\n\r\n", 404},
-};
-
-TEST_EACH(a_head_is_read_in_one_way, heads)
-{
-    char out[8192];
-    int status = raw_status(server, heads[_i].text, strlen(heads[_i].text), out,
-                            sizeof out);
-    ck_assert_msg(status == heads[_i].status, "%d for %s", status,
-                  heads[_i].text);
-}
-
-/* Whatever the library makes of it, it is not another token. */
-TEST(a_folded_head_opens_nothing)
-{
-    static const char *const folded[] = {
-        ASK("Authorization: Bearer re\r\n d\r\n"),
-        ASK("Authorization: Bearer\r\n x\r\n red\r\n"),
-        ASK("X-A: b\r\n Authorization: Bearer red\r\n"),
-        ASK("X-A: b\rAuthorization: Bearer red\r\n"),
-        ASK("X-A: b\nAuthorization: Bearer red\r\n"),
-    };
-    char out[8192];
-    for (size_t i = 0; i < COUNT(folded); i++) {
-        int status =
-            raw_status(server, folded[i], strlen(folded[i]), out, sizeof out);
-        ck_assert_msg(status == 400 || status == 401, "%d for %s", status,
-                      folded[i]);
-    }
-}
-
-TEST(a_long_token_is_refused)
-{
-    static const int lengths[] = {64, 1000, 5000, 10000, 100000};
-    for (size_t i = 0; i < COUNT(lengths); i++) {
-        char out[8192];
-        char *text = harness_repeat(ASK("Authorization: Bearer red#\r\n"), "a",
-                                    lengths[i]);
-        int status = raw_status(server, text, strlen(text), out, sizeof out);
-        ck_assert_msg(status == 401 || (lengths[i] > 5000 && status == 431),
-                      "%d", status);
-        free(text);
-    }
-}
-
-/* ---- bodies of what is refused ------------------------------------------ */
-
-static void ask_twice(int body_len, const char *fields, bool is_kept)
-{
-    static const char next[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
-    char head[256], out[8192];
-    char *body = harness_repeat("#", "x", body_len);
-    int fd = raw_connect(server);
-    snprintf(head, sizeof head,
-             "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n",
-             body_len, fields);
-    raw_send(fd, head, strlen(head));
-    if (is_kept)
-        raw_send(fd, body, (size_t)body_len);
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_msg(strncmp(out, "HTTP/1.1 401 ", 13) == 0, "%s", out);
-    ck_assert((strstr(out, "Connection: close") == NULL) == is_kept);
-    raw_send(fd, next, sizeof next - 1);
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_msg((strstr(out, "alive") != NULL) == is_kept, "%s", out);
-    close(fd);
-    free(body);
-}
-
-TEST(a_refusal_keeps_the_connection_if_the_body_is_small)
-{
-    ask_twice(0, "", true);
-    ask_twice(2, "Content-Type: application/json\r\n", true);
-    ask_twice(16384, "", true);
-    ask_twice(16385, "", false);
-    ask_twice(2000000, "", false);
-    ask_twice(5, "Expect: 100-continue\r\n", false);
-}
-
-/* ---- 403 ---------------------------------------------------------------- */
-
-TEST(a_locks_token_is_good_for_all_within_the_prefix)
-{
-    struct lock lock;
-    answer_expect(
-        auth_acquire(server, "red", "{\"resource\":\"shared /t\"}", &lock), 201,
-        NULL);
-    const char *target = textf("%s/extend", lock.path);
-    answer_expect(AUTH(server, "green", .method = "PUT", .path = target,
-                       .token = lock.token),
-                  200, NULL);
-    answer_expect(auth_release(server, "green", &lock), 200, NULL);
-}
-
-/* ---- lists -------------------------------------------------------------- */
-
-static int count_listed(const char *token, const char *target)
-{
-    const struct answer *a = answer_expect(
-        AUTH(server, token, .method = "GET", .path = target), 200, NULL);
-    return (int)json_array_size(json_object_get(a->json, "locks"));
-}
-
-TEST(lists_show_what_lies_inside)
-{
-    static const char *const resources[] = {"r/l1", "r/l2", "g/l1", "shared /l",
-                                            "l"};
-    struct lock locks[COUNT(resources)];
-    for (size_t i = 0; i < COUNT(resources); i++) {
-        const char *json = textf("{\"resource\":\"%s\"}", resources[i]);
-        answer_expect(auth_acquire(server, "blue", json, &locks[i]), 201, NULL);
-    }
-    WAIT_UNTIL(SOON_MS, count_listed("blue", "/locks") >= 5);
-    WAIT_UNTIL(SOON_MS, count_listed("red", "/locks?prefix=r/l") == 2);
-    const struct answer *a =
-        AUTH(server, "red", .method = "GET", .path = "/locks");
-    ck_assert_lacks(a->body, "\"g/");
-    ck_assert_lacks(a->body, "\"l\"");
-    ck_assert_has(a->body, "\"r/l1\"");
-    ck_assert_has(a->body, "\"shared /l\"");
-    ck_assert_int_eq(count_listed("green", "/locks?prefix=g"), 1);
-    answer_expect(
-        AUTH(server, "red", .method = "GET", .path = "/locks?prefix=g"), 403,
-        "forbidden");
-    answer_expect(
-        AUTH(server, "red", .method = "GET", .path = "/locks?prefix=l"), 403,
-        "forbidden");
-    for (size_t i = 0; i < COUNT(resources); i++)
-        answer_expect(auth_release(server, "blue", &locks[i]), 200, NULL);
-}
-
-/* ---- reload ------------------------------------------------------------- */
+/* ---- reload -------------------------------------------------------------- */
 
 TEST(a_reload_changes_who_may_ask)
 {
-    char out[8192];
-    static const char ask[] = ASK("Authorization: Bearer red\r\n");
-    int fd = raw_connect(server);
-    raw_send(fd, ask, sizeof ask - 1);
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
-    auth_reload(server, path, "blue " AUTH_BLUE " read,metrics prefix=*\n");
-    ck_assert_int_eq(server_count_log(server, "identities=1"), 1);
-    raw_send(fd, ask, sizeof ask - 1); /* the connection is as it was */
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_msg(strncmp(out, "HTTP/1.1 401 ", 13) == 0, "%s", out);
+    int fd = raw_ask(here, ASK("red"));
+    raw_expect(fd, "HTTP/1.1 200 ");
+    auth_reload(here, path, BLUE);
+    ck_assert_int_eq(server_count_log(here, "identities=1"), 1);
+    raw_send(fd, ASK("red"), strlen(ASK("red"))); /* it is as it was */
+    raw_expect(fd, "HTTP/1.1 401 ");
     close(fd);
-    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"), 200,
-                  NULL);
-    auth_reload(server, path, auth_standard);
-    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
-                  NULL);
+    auth_reload(here, path, STANDARD);
+    expect_ok(AUTH(here, "red", .method = "GET", .path = "/nodes"));
 }
 
-static const struct {
-    const char *text, *says;
-} bad_files[] = {
-    {"", "names no identity"},
-    {"# ok\n\nred " AUTH_RED " lock prefix=*\nred " AUTH_BLUE
-     " lock prefix=*\n",
-     ":4: the name"},
-};
-
-static double refused(void)
+TEST(a_bad_reload_changes_nothing)
 {
-    return auth_metric(server, "blue",
-                       "\nredlockd_file_refused{file=\"auth\"} ");
-}
-
-static double last_read(void)
-{
-    return auth_metric(
-        server, "blue",
-        "\nredlockd_file_read_timestamp_seconds{file=\"auth\"} ");
-}
-
-TEST_EACH(a_bad_reload_changes_nothing, bad_files)
-{
-    double read_s = last_read();
-    ck_assert(read_s > 0 && refused() == 0);
-    int before = server_count_log(server, bad_files[_i].says);
-    auth_reload(server, path, bad_files[_i].text);
-    ck_assert_int_eq(server_count_log(server, bad_files[_i].says), before + 1);
-    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
-                  NULL);
-    ck_assert(last_read() == read_s && refused() == 1);
-    auth_reload(server, path, auth_standard);
-    ck_assert(last_read() >= read_s && refused() == 0);
-}
-
-/* The head of an acquire of red, with this body. */
-static int send_head(const char *json, const char *fields)
-{
-    int fd = raw_connect(server);
-    const char *text =
-        textf("POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer red\r\n"
-              "Content-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
-              strlen(json), fields);
-    raw_send(fd, text, strlen(text));
-    return fd;
-}
-
-static int send_waiting(void)
-{
-    static const char json[] = "{\"resource\":\"r/w\",\"wait_ms\":45000}";
-    int fd = send_head(json, "");
-    raw_send(fd, json, sizeof json - 1);
-    WAIT_UNTIL(SOON_MS,
-               auth_metric(server, "blue", "\nredlockd_waiters ") == 1);
-    return fd;
-}
-
-static void expect_start(int fd, const char *start)
-{
-    char out[8192];
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_msg(strncmp(out, start, strlen(start)) == 0, "%s", out);
-    close(fd);
+    static const char read[] = "file_read_timestamp_seconds{file=\"auth\"}";
+    static const char refused[] = "file_refused{file=\"auth\"}";
+    double read_s = metric(read);
+    ck_assert(read_s > 0 && metric(refused) == 0);
+    auth_reload(here, path, "");
+    expect_ok(AUTH(here, "red", .method = "GET", .path = "/nodes"));
+    ck_assert(metric(read) == read_s && metric(refused) == 1);
+    auth_reload(here, path, STANDARD);
+    ck_assert(metric(read) >= read_s && metric(refused) == 0);
 }
 
 static const struct {
     const char *text, *answer;
 } losses[] = {
-    {"blue " AUTH_BLUE " lock,read,metrics prefix=*\n", "HTTP/1.1 401 "},
-    {"red " AUTH_RED " lock prefix=g/\nblue " AUTH_BLUE
-     " lock,read,metrics prefix=*\n",
-     "HTTP/1.1 403 "},
+    {BLUE, "HTTP/1.1 401 "},
+    {"red " AUTH_RED " lock prefix=g/\n" BLUE, "HTTP/1.1 403 "},
 };
 
 /* The lock is not released before that is told. */
 TEST_EACH(who_may_not_any_more_waits_no_longer, losses)
 {
     struct lock lock;
-    answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/w\"}", &lock),
+    answer_expect(auth_acquire(here, "blue", "{\"resource\":\"r/w\"}", &lock),
                   201, NULL);
-    int fd = send_waiting();
-    auth_reload(server, path, losses[_i].text);
-    expect_start(fd, losses[_i].answer);
-    ck_assert(auth_metric(server, "blue", "\nredlockd_waiters ") == 0);
-    answer_expect(auth_release(server, "blue", &lock), 200, NULL);
-    auth_reload(server, path, auth_standard);
+    int fd = raw_post(here, "{\"resource\":\"r/w\",\"wait_ms\":45000}",
+                      BEARER("red"));
+    SOON(metric("waiters") == 1);
+    auth_reload(here, path, losses[_i].text);
+    raw_expect(fd, losses[_i].answer);
+    close(fd);
+    ck_assert(metric("waiters") == 0);
+    expect_ok(auth_release(here, "blue", &lock));
+    auth_reload(here, path, STANDARD);
 }
 
-TEST(who_may_wait_still_waits_on)
-{
-    struct lock lock;
-    answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/w\"}", &lock),
-                  201, NULL);
-    int fd = send_waiting();
-    auth_reload(server, path,
-                "red " AUTH_RED " lock prefix=r/w\n"
-                "blue " AUTH_BLUE " lock,read,metrics prefix=*\n");
-    answer_expect(auth_release(server, "blue", &lock), 200, NULL);
-    struct verdict verdict = waiter_expect_grant(fd, "r/w", SOON_MS);
-    ck_assert_int_eq(verdict.status, 201);
-    answer_expect(auth_release(server, "blue", &verdict.lock), 200, NULL);
-    auth_reload(server, path, auth_standard);
-}
+/* ---- limits of requests -------------------------------------------------- */
 
-/* Its head was let in. */
-TEST_EACH(a_request_is_judged_again_when_it_is_whole, losses)
+/* Late, but each gets one, and its connection goes on. */
+TEST(a_crowd_of_refusals_is_answered)
 {
-    static const char json[] = "{\"resource\":\"r/b\"}";
-    char out[512];
-    int fd = send_head(json, "Expect: 100-continue\r\n");
-    raw_read(fd, out, sizeof out, "\r\n\r\n", SOON_MS);
-    ck_assert_msg(strncmp(out, "HTTP/1.1 100 ", 13) == 0, "%s", out);
-    auth_reload(server, path, losses[_i].text);
-    raw_send(fd, json, sizeof json - 1);
-    expect_start(fd, losses[_i].answer);
-    answer_expect_free(
-        AUTH(server, "blue", .method = "GET", .path = "/locks/~ci9i"));
-    auth_reload(server, path, auth_standard);
-}
-
-/* ---- the start ---------------------------------------------------------- */
-
-static int run(const char *file, const char *action, char **output)
-{
-    char *argv[] = {(char *)harness_binary(),
-                    "--nodes",
-                    "127.0.0.1:1",
-                    "--auth-file",
-                    (char *)file,
-                    (char *)action,
-                    NULL};
-    return harness_run(argv, NULL, output);
-}
-
-TEST_EACH(a_bad_file_is_one_line_and_no_start, bad_files)
-{
-    char file[PATH_SIZE], *output;
-    auth_make(file, bad_files[_i].text);
-    for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(run(file, i == 0 ? "--check-config" : NULL, &output),
-                         EXIT_FAILURE);
-        ck_assert_msg(strncmp(output, "redlockd: --auth-file: ", 23) == 0 &&
-                          strstr(output, bad_files[_i].says) != NULL &&
-                          strchr(output, '\n') == output + strlen(output) - 1,
-                      "%s", output);
-        free(output);
+    int fds[CROWD];
+    int64_t begin_ms = harness_now_ms();
+    for (int i = 0; i < CROWD; i++)
+        fds[i] = raw_ask(here, ASK("green"));
+    expect_ok(AUTH(here, "blue", .method = "GET", .path = "/nodes"));
+    for (int i = 0; i < CROWD; i++)
+        raw_expect(fds[i], "}\n");
+    ck_assert_int_ge(harness_now_ms() - begin_ms, 1000);
+    for (int i = 0; i < CROWD; i++) {
+        raw_send(fds[i], ASK("blue"), strlen(ASK("blue")));
+        raw_expect(fds[i], "HTTP/1.1 200 ");
+        close(fds[i]);
     }
 }
 
-TEST(a_file_that_others_may_read_is_told)
+TEST(who_leaves_while_its_refusal_is_late_is_gone)
 {
-    char file[PATH_SIZE], *output;
-    auth_make(file, auth_standard);
-    ck_assert_int_eq(run(file, "--check-config", &output), 0);
-    ck_assert_lacks(output, "auth_file_open");
-    free(output);
-    ck_assert_int_eq(chmod(file, 0644), 0);
-    ck_assert_int_eq(run(file, "--check-config", &output), 0);
-    ck_assert_has(output, "auth_file_open");
-    ck_assert_has(output, "configuration ok");
-    free(output);
+    static const char limited[] =
+        "identity_requests_total{identity=\"green\",result=\"limited\"}";
+    double before = metric(limited);
+    for (int i = 0; i < CROWD; i++)
+        (i % 2 == 0 ? raw_reset : raw_close)(raw_ask(here, ASK("green")));
+    SOON(metric(limited) > before);
+    SOON(metric("connections") < HALF);
+    ck_assert_int_eq(http_probe(here, "/livez"), 200);
 }
 
-/* Here it is only this machine that could connect; 127.1 does not show it. */
-TEST(an_open_server_is_told)
+/* Its end must not wait for them, nor forget one. */
+TEST(a_server_with_late_refusals_ends)
 {
-    struct server *open = &world.servers[1];
-    open->port = harness_free_port();
-    world_start_server(
-        &world, 1, textf("--allow-anonymous --listen 127.1:%d", open->port));
-    world_wait_ready(&world, 1);
-    ck_assert_int_eq(server_count_log(open, "event=open_to_all"), 1);
-    ck_assert_int_eq(server_count_log(server, "event=open_to_all"), 0);
-    world_stop_server(&world, 1);
+    world_serve(1, options);
+    for (int i = 0; i < CROWD; i++)
+        raw_ask(there, ASK("green"));
+    SOON(auth_metric(there, "blue", "\nredlockd_connections ") >= CROWD);
+    world_stop_server(1);
+}
+
+/* ---- limits of locks ----------------------------------------------------- */
+
+/* What nodes have, of a list that is not cut. */
+static int count_held(void)
+{
+    const struct answer *a =
+        expect_ok(AUTH(here, "blue", .method = "GET",
+                       .path = "/locks?prefix=n&page_size=1000"));
+    return answer_has(a, "next_cursor")
+               ? -2
+               : (int)json_array_size(json_object_get(a->json, "locks"));
+}
+
+/* Many leave at about the moment of their grant: none may stay counted. */
+TEST(what_nobody_got_does_not_count)
+{
+    auth_reload(here, path,
+                "blue " AUTH_BLUE " lock,read,metrics prefix=* locks=1000\n");
+    for (int i = 0; i < 200; i++) {
+        int fd =
+            raw_post(here, textf("{\"resource\":\"n%d\"}", i), BEARER("blue"));
+        for (volatile int spin = i * 500; spin > 0; spin--)
+            ;
+        raw_reset(fd);
+    }
+    SOON(count_held() == metric("identity_locks{identity=\"blue\"}"));
+    auth_reload(here, path, STANDARD);
+}
+
+GROUP(own, .timeout_s = 90, .set_up = start, .tear_down = finish);
+
+static void hold(const struct server *server, const char *name, int status,
+                 struct lock *lock)
+{
+    const char *json = textf("{\"resource\":\"%s\",\"ttl_ms\":50000}", name);
+    ck_assert_int_eq(auth_acquire(server, "green", json, lock)->status, status);
+}
+
+static void expect_locks(int count)
+{
+    SOON(metric("identity_locks{identity=\"green\"}") == count);
+}
+
+TEST(each_server_counts_its_own)
+{
+    struct lock a, b, c;
+    world_serve(1, options);
+    hold(here, "a", 201, &a);
+    hold(here, "b", 201, &b);
+    hold(here, "c", 429, &c);
+    hold(there, "c", 201, &c);
+    expect_ok(auth_release(there, "green", &a));
+    const char *force = textf("%s?force=%lld", b.path, (long long)b.number);
+    expect_ok(AUTH(here, "blue", .method = "DELETE", .path = force));
+    expect_locks(1); /* it cannot know that the other server did it */
+    answer_expect(auth_release(here, "green", &a), 404, NULL);
+    expect_locks(0);
+    world_stop_server(1);
+    world_stop_server(0);
+    world_serve(0, options);
+    expect_locks(0);
 }

@@ -13,13 +13,10 @@
 enum {
     N = 5,
     HELD_MS = 60000,
-    LIMIT_MS = 8000,
-    RETURN_MS = 40000,
     SYNC_MS = 20000,
     PROBES = 30,
 };
 
-static struct world world;
 static char ids[N][64]; /* the replication IDs */
 
 SUITE(backups, .timeout_s = 120, .tags = "slow");
@@ -57,7 +54,7 @@ static void cycle(int servers)
     struct lock lock;
     for (int i = 0; i < servers; i++) {
         lock_take(&world.servers[i], "cycled", 5000, &lock);
-        answer_expect(lock_release(&world.servers[i], &lock), 200, NULL);
+        lock_drop(&world.servers[i], &lock);
     }
 }
 
@@ -65,11 +62,11 @@ static void expect_kept(int servers, struct lock *held)
 {
     for (int i = 0; i < PROBES; i++) {
         cycle(servers);
-        harness_pause_ms(50);
+        pause_ms(50);
     }
     for (int i = 0; i < servers; i++) {
-        answer_expect(lock_extend(&world.servers[i], held, HELD_MS), 200, NULL);
-        ck_assert_int_eq(rival_count_voting(&world, i), N);
+        expect_ok(lock_extend(&world.servers[i], held, HELD_MS));
+        ck_assert_int_eq(rival_count_voting(i), N);
     }
 }
 
@@ -86,93 +83,32 @@ static void back_up_all(pid_t pids[N])
 }
 
 /* All nodes at once, by two servers, one of which does nothing else. */
-TEST_RANGE(story_74_backups_of_all_nodes_cost_no_request, 0, 2)
+TEST(story_74_backups_of_all_nodes_cost_no_request)
 {
     struct lock held;
     pid_t pids[N];
-    world_start_nodes(&world, N);
-    if (_i == 1) /* not durable: it could not be readmitted */
-        for (int i = 0; i < N; i++)
-            node_do(&world.nodes[i], "CONFIG SET appendfsync everysec");
-    world_start_server(&world, 0, "--first-start yes");
-    world_start_server(&world, 1, "--first-start yes");
+    world_start_nodes(N);
+    for (int i = 0; i < N; i++) /* not durable: it could not be readmitted */
+        node_do(&world.nodes[i], "CONFIG SET appendfsync everysec");
+    world_start_server(0, "--first-start yes");
+    world_start_server(1, "--first-start yes");
     for (int i = 0; i < 2; i++) {
-        world_wait_ready(&world, i);
-        WAIT_UNTIL(SYNC_MS, rival_count_voting(&world, i) == N);
+        world_wait_ready(i);
+        rival_await_count(i, N);
     }
-    lock_take(&world.servers[0], "held", HELD_MS, &held);
-    harness_pause_ms(1500); /* each server has looked at each node */
+    lock_take(here, "held", HELD_MS, &held);
+    for (int i = 0; i < 2; i++)
+        rival_await_looks(i);
     note_ids();
     back_up_all(pids);
-    WAIT_UNTIL(SYNC_MS, (cycle(1 + _i), have_other_ids()));
+    AWHILE((cycle(2), have_other_ids()));
     expect_kept(2, &held);
     note_ids();
     for (int i = 0; i < N; i++) {
         ck_assert_int_eq(harness_reap(pids[i], SYNC_MS), 0);
         node_do(&world.nodes[i], "CONFIG SET repl-backlog-ttl 1");
     }
-    WAIT_UNTIL(SYNC_MS, (cycle(1 + _i), have_other_ids()));
+    AWHILE((cycle(2), have_other_ids()));
     expect_kept(2, &held);
-    world_stop(&world);
-}
-
-/* A replica that stays, and then goes: as operators have them for backups. */
-TEST(story_74_replicas_that_come_and_go_cost_no_request)
-{
-    struct lock held;
-    struct node replica = {.is_durable = false};
-    world_start(&world, N, "");
-    lock_take(&world.servers[0], "held", HELD_MS, &held);
-    replica.port = harness_free_port();
-    harness_make_dir(replica.dir);
-    node_start(&replica);
-    harness_pause_ms(1500);
-    for (int i = 0; i < N; i++) {
-        node_replicate(&replica, &world.nodes[i]);
-        cycle(1);
-    }
-    expect_kept(1, &held);
-    node_kill(&replica);
-    world_stop(&world);
-}
-
-/*
- * The node has an older memory for a moment before it frees its backlog, which
- * clears the second replication ID: what it has read tells.
- */
-TEST_RANGE(story_74_a_freed_backlog_hides_no_older_memory, 0, 2)
-{
-    static struct holder holder;
-    struct node copy;
-    struct node *victim = &world.nodes[0];
-    rival_start(&world, N, 2, "--max-ttl-ms 8000");
-    node_start_copy(&copy, victim);
-    rival_hold(&world, 0, LIMIT_MS, &holder);
-    node_do(victim, "CONFIG SET repl-backlog-ttl %d", _i == 0 ? 1 : 3600);
-    node_bring_back(victim, &copy);
-    if (_i == 1) /* the second ID is left */
-        node_do(victim, "CONFIG RESETSTAT");
-    rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
-    node_kill(&copy);
-    world_stop(&world);
-}
-
-/* Nobody was there to see why: this is said, and not that it was restarted. */
-TEST(story_74_a_change_that_nobody_saw_is_named)
-{
-    rival_start(&world, N, 1, "--max-ttl-ms 8000");
-    world_kill_server(&world, 0);
-    for (int i = 0; i < 2; i++) {
-        node_do(&world.nodes[i], "CONFIG SET appendfsync everysec");
-        node_do(&world.nodes[i], "REPLICAOF 127.0.0.1 1");
-        node_do(&world.nodes[i], "REPLICAOF NO ONE");
-    }
-    rival_start_fresh(&world, 0, "--max-ttl-ms 8000");
-    WAIT_UNTIL(RETURN_MS, rival_is_in_state(&world, 0, 0, "quarantined") ||
-                              rival_is_voting(&world, 0, 0));
-    if (!rival_is_voting(&world, 0, 0))
-        ck_assert_ptr_null(
-            strstr(rival_told(&world, 0, 0, "detail"), "was restarted"));
-    WAIT_UNTIL(RETURN_MS, rival_count_voting(&world, 0) == N);
-    world_stop(&world);
+    world_stop();
 }

@@ -4,8 +4,6 @@
  */
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "http.h"
 #include "node.h"
@@ -17,7 +15,6 @@ enum {
     POLL_MS = 50,
     RUN_MS = 3000,
     RUNS_MAX = 3,
-    SOON_MS = 30000,
 };
 
 /* What the workers share with the test. */
@@ -26,85 +23,42 @@ struct contest {
     atomic_int hand_overs;
     atomic_int last; /* who had the lock */
     atomic_int ready, failed;
-    atomic_bool is_begun, is_over;
+    atomic_bool is_begun;
 };
 
-static struct world world;
 static struct contest *contest;
-static pid_t workers[WORKERS];
-
-static void setup(void)
-{
-    world_start(&world, N, "");
-    contest = harness_share(sizeof *contest);
-}
-
-static void teardown(void)
-{
-    world_stop(&world);
-}
-
-static void pause_ms(int64_t ms)
-{
-    usleep((useconds_t)ms * 1000);
-}
+static int poll_ms; /* 0: they wait for as long as they are told */
 
 /* False: the contest ended before the lock was granted. */
-static bool acquire(struct lock *lock, int poll_ms)
+static bool acquire(struct lock *lock)
 {
-    while (!atomic_load(&contest->is_over)) {
+    while (!crowd_is_over()) {
         const struct answer *answer =
-            lock_acquire(&world.servers[0], "contended", 10000, lock);
+            lock_acquire(here, "contended", 10000, lock);
         if (answer->status == 201)
             return true;
         answer_expect(answer, 409, "lock_held");
-        pause_ms(poll_ms > 0 ? poll_ms : answer_int(answer, "retry_after_ms"));
+        pause_ms(poll_ms > 0 ? poll_ms
+                             : (int)answer_int(answer, "retry_after_ms"));
     }
     return false;
 }
 
-static void work(int worker, int poll_ms, int turns)
+static void work(int worker)
 {
     struct lock lock;
-    lock_inspect(&world.servers[0], "contended"); /* connects */
+    lock_inspect(here, "contended"); /* connects */
     atomic_fetch_add(&contest->ready, 1);
     while (!atomic_load(&contest->is_begun))
         pause_ms(1);
-    for (int i = 0; i < turns && acquire(&lock, poll_ms); i++) {
+    while (acquire(&lock)) {
         atomic_fetch_add(&contest->grants[worker], 1);
         if (atomic_exchange(&contest->last, worker) != worker)
             atomic_fetch_add(&contest->hand_overs, 1);
         pause_ms(HOLD_MS);
-        if (lock_release(&world.servers[0], &lock)->status != 200)
+        if (lock_release(here, &lock)->status != 200)
             atomic_fetch_add(&contest->failed, 1);
     }
-}
-
-/* poll_ms: 0: they wait for as long as they are told. */
-static int64_t begin(int poll_ms, int turns)
-{
-    memset(contest, 0, sizeof *contest);
-    for (int i = 0; i < WORKERS; i++) {
-        workers[i] = harness_fork();
-        if (workers[i] == 0) {
-            work(i, poll_ms, turns);
-            _exit(0);
-        }
-    }
-    while (atomic_load(&contest->ready) < WORKERS)
-        pause_ms(1);
-    atomic_store(&contest->is_begun, true);
-    return harness_now_ms();
-}
-
-static void end(void)
-{
-    for (int i = 0; i < WORKERS; i++) {
-        int status;
-        ck_assert_int_eq(waitpid(workers[i], &status, 0), workers[i]);
-        ck_assert_int_eq(status, 0);
-    }
-    ck_assert_int_eq(atomic_load(&contest->failed), 0);
 }
 
 static bool has_each_a_grant(void)
@@ -117,16 +71,20 @@ static bool has_each_a_grant(void)
 
 /* For some seconds: how often the lock went to another worker. Those that wait
  * as they are told go on until each of them has had it. */
-static int contend(int poll_ms)
+static int contend(int polling_ms)
 {
     int least = INT32_MAX, most = 0, all = 0;
-    begin(poll_ms, INT32_MAX);
+    poll_ms = polling_ms;
+    memset(contest, 0, sizeof *contest);
+    crowd_start(WORKERS, work);
+    AWHILE(atomic_load(&contest->ready) == WORKERS);
+    atomic_store(&contest->is_begun, true);
     pause_ms(RUN_MS);
     int hand_overs = atomic_load(&contest->hand_overs);
     if (poll_ms == 0)
-        WAIT_UNTIL(SOON_MS, has_each_a_grant());
-    atomic_store(&contest->is_over, true);
-    end();
+        AWHILE(has_each_a_grant());
+    crowd_end();
+    ck_assert_int_eq(atomic_load(&contest->failed), 0);
     for (int i = 0; i < WORKERS; i++) {
         int grants = atomic_load(&contest->grants[i]);
         least = grants < least ? grants : least;
@@ -140,32 +98,18 @@ static int contend(int poll_ms)
     return hand_overs;
 }
 
-SUITE(contention, .timeout_s = 120, .set_up = setup, .tear_down = teardown);
+SUITE(contention, .timeout_s = 120);
 
 /* On a machine that is busy with something else one run says little. */
 TEST(who_waits_as_told_gets_it_as_often_as_who_polls)
 {
     int polling = 0, told = 0;
+    world_start(N, "");
+    contest = harness_share(sizeof *contest);
     for (int i = 0; i < RUNS_MAX && (i == 0 || told < polling); i++) {
         polling = contend(POLL_MS);
         told = contend(0);
     }
     ck_assert_int_ge(told, polling);
-}
-
-/* All come at once, each for one turn. */
-static int64_t burst(int poll_ms)
-{
-    int64_t began_ms = begin(poll_ms, 1);
-    end();
-    int64_t took_ms = harness_now_ms() - began_ms;
-    printf("burst: %s: %lld ms\n", poll_ms > 0 ? "polling" : "as told",
-           (long long)took_ms);
-    return took_ms;
-}
-
-TEST(a_burst_is_served_as_fast_as_by_polling)
-{
-    int64_t polling_ms = burst(POLL_MS);
-    ck_assert_int_le(burst(0), polling_ms * 3 + 500);
+    world_stop();
 }

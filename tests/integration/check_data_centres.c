@@ -4,26 +4,23 @@
  */
 #include "node.h"
 #include "rolling.h"
-
-static struct world world;
+#include "workers.h"
 
 SUITE(data_centres, .timeout_s = 240, .tags = "slow");
 
-TEST_RANGE(all_names_move_one_after_the_other, 0, 2)
+TEST(all_names_move_one_after_the_other)
 {
     int nodes[ROLLING_NAMES] = {0, 1, 2, 3, 4};
-    if (_i == 0)
-        rolling_begin(&world, 2 * ROLLING_NAMES, rolling_ttls_ms(), "");
-    else
-        rolling_begin_dns(&world, 2 * ROLLING_NAMES, rolling_ttls_ms());
+    rolling_begin_dns(2 * ROLLING_NAMES, rolling_ttls_ms());
     for (int i = 0; i < ROLLING_NAMES; i++) {
         nodes[i] = ROLLING_NAMES + i;
-        rolling_move(&world, nodes, "");
+        rolling_move(nodes, "");
         node_kill(&world.nodes[i]);
     }
-    harness_pause_ms(1000); /* the kept locks are extended */
+    for (int i = 2; i < ROLLING_NAMES; i++)
+        WAIT_UNTIL(60000, workers_are_kept_at(&world.nodes[nodes[i]]));
     node_kill(&world.nodes[nodes[0]]);
     node_kill(&world.nodes[nodes[1]]);
-    harness_pause_ms(1500);
-    rolling_end(&world);
+    workers_let_work();
+    rolling_end();
 }

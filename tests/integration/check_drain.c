@@ -1,27 +1,18 @@
 /*
  * The end: balancers are to notice it before clients do.
  */
-#include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "http.h"
 #include "node.h"
 
-static struct world world;
-static struct server *const server = &world.servers[0];
-
-/* It ends unaided, with 0. */
 static void expect_end(void)
 {
-    int status = harness_reap(server->pid, 20000);
-
-    ck_assert_msg(status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0,
-                  "%d", status);
-    server->pid = 0;
-    world_stop(&world);
+    http_disconnect();
+    server_await_end(here);
+    world_stop();
 }
 
 SUITE(drain, .timeout_s = 60);
@@ -30,65 +21,49 @@ TEST(drain_is_told_to_balancers_and_fails_nobody)
 {
     struct lock lock;
 
-    world_start(&world, 3, "--drain-ms 60000");
-    lock_take(server, "drain", 9000, &lock);
-    kill(server->pid, SIGTERM);
-    WAIT_UNTIL(9000, http_probe(server, "/readyz") == 503);
-    answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 503,
+    world_start(3, "--drain-ms 60000");
+    lock_take(here, "drain", 9000, &lock);
+    kill(here->pid, SIGTERM);
+    SOON(http_probe(here, "/readyz") == 503);
+    answer_expect(HTTP(here, .method = "GET", .path = "/readyz"), 503,
                   "shutting_down");
-    lock_expect_cycle(server, "more"); /* until they have noticed */
-    const struct answer *last = lock_inspect(server, "more");
+    lock_expect_cycle(here, "more"); /* until they have noticed */
+    const struct answer *last = lock_inspect(here, "more");
     ck_assert_has(last->head, "\r\nConnection: close\r\n");
-    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    http_disconnect();
-    kill(server->pid, SIGTERM); /* the second: at once */
+    expect_ok(lock_extend(here, &lock, 9000));
+    lock_drop(here, &lock);
+    kill(here->pid, SIGTERM); /* the second: at once */
     expect_end();
 }
 
 /* With nothing in flight, too. */
 TEST(drain_lasts_as_long_as_is_configured)
 {
-    world_start(&world, 1, "--drain-ms 1200");
+    world_start(1, "--drain-ms 1200");
     int64_t start_ms = harness_now_ms();
-    kill(server->pid, SIGTERM);
+    kill(here->pid, SIGTERM);
     expect_end();
     ck_assert_int_ge(harness_now_ms() - start_ms, 1190);
 }
 
 TEST(interrupt_waits_for_no_balancer)
 {
-    world_start(&world, 1, "--drain-ms 600000");
-    kill(server->pid, SIGINT);
+    world_start(1, "--drain-ms 600000");
+    kill(here->pid, SIGINT);
     expect_end();
-}
-
-static const char head[] =
-    "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    "Content-Length: 16\r\n\r\n";
-static const char body[] = "{\"resource\":\"x\"}";
-
-/* Those that ask for it have their answer when the next one asks. */
-static double in_flight(void)
-{
-    return http_metric(server, "redlockd_http_requests_accepted_total") -
-           http_metric(server, "redlockd_http_requests_answered_total") -
-           http_metric(server, "redlockd_http_requests_abandoned_total");
 }
 
 /* New locks would only put off the end. */
 TEST(drain_that_is_over_refuses_new_locks)
 {
-    world_start(&world, 1, "");
-    int fd = raw_connect(server);
-    raw_send(fd, head, strlen(head));
-    WAIT_UNTIL(9000, in_flight() == 1);
-    kill(server->pid, SIGTERM);
-    WAIT_UNTIL(7000, http_probe(server, "/readyz") == 503);
-    answer_expect(lock_acquire(server, "more", 9000, NULL), 503,
-                  "shutting_down");
+    world_start(1, "");
+    int fd = raw_ask(here, "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                           "application/json\r\nContent-Length: 16\r\n\r\n");
+    SOON(http_open_requests(here) == 1);
+    kill(here->pid, SIGTERM);
+    SOON(http_probe(here, "/readyz") == 503);
+    answer_expect(lock_acquire(here, "more", 9000, NULL), 503, "shutting_down");
     close(fd);
-    http_disconnect();
     expect_end();
 }
 
@@ -96,55 +71,45 @@ TEST(drain_that_is_over_refuses_new_locks)
  * to come once more. */
 TEST(a_release_is_brought_to_its_end_before_the_server_ends)
 {
-    struct server *const other = &world.servers[1];
-    world_start_two(&world, 5, "--drain-ms 0");
+    world_start_two(5, "--drain-ms 0");
     for (int i = 0; i < 4; i++) {
         struct lock lock;
-        int status;
-        lock_take(server, "ends", 30000, &lock);
-        answer_expect(lock_release(other, &lock), 200, NULL);
-        kill(other->pid, SIGTERM);
-        status = harness_reap(other->pid, 20000);
-        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d",
-                      status);
-        other->pid = 0;
-        harness_pause_ms(500); /* the fill has come, and all else */
-        ck_assert_int_eq(world_count_keys(&world, "ends"), 0);
-        world_serve(&world, 1, "--drain-ms 0");
+        lock_take(here, "ends", 30000, &lock);
+        lock_drop(there, &lock);
+        kill(there->pid, SIGTERM);
+        server_await_end(there);
+        expect_keys("ends", 0);
+        STAYS(300, count_keys("ends") == 0); /* until all fills have come */
+        world_serve(1, "--drain-ms 0");
     }
-    world_stop(&world);
+    world_stop();
 }
 
-/* Requests that wait for silent nodes are answered before the end. */
 /* As by an operator who is in a hurry, or by two supervisors. */
 TEST(it_ends_well_however_often_it_is_told)
 {
-    for (int i = 0; i < 10; i++) {
+    world_start_nodes(1);
+    for (int i = 0; i < 30; i++) {
         int status = -1;
-        world_start(&world, 1, AT_SIGHT);
-        while (waitpid(server->pid, &status, WNOHANG) == 0)
-            kill(server->pid, SIGTERM);
+        world_serve(0, AT_SIGHT);
+        while (waitpid(here->pid, &status, WNOHANG) == 0)
+            kill(here->pid, SIGTERM);
         ck_assert_int_eq(status, 0);
-        server->pid = 0;
-        world_stop(&world);
+        here->pid = 0;
     }
+    world_stop();
 }
 
+/* Requests that wait for silent nodes are answered before the end. */
 TEST_RANGE(drain_answers_what_is_in_flight, 0, 2)
 {
     static const int signals[] = {SIGTERM, SIGINT};
-    char out[4096];
-
-    world_start(&world, 1, AT_SIGHT " --node-timeout-ms 1000 --retry-count 0");
+    world_start(1, AT_SIGHT " --node-timeout-ms 1000 --retry-count 0");
     node_pause(&world.nodes[0]);
-    int fd = raw_connect(server);
-    raw_send(fd, head, strlen(head));
-    raw_send(fd, body, strlen(body));
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    ck_assert_int_eq(poll(&wait, 1, 200), 0);
-    kill(server->pid, signals[_i]);
-    raw_read(fd, out, sizeof out, "}\n", 9000);
-    ck_assert_has(out, " 503 ");
+    int fd = raw_post(here, "{\"resource\":\"x\"}", "");
+    raw_stays(fd, 200);
+    kill(here->pid, signals[_i]);
+    raw_expect(fd, " 503 ");
     close(fd);
-    world_stop(&world);
+    world_stop();
 }

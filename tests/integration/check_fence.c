@@ -6,51 +6,44 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "http.h"
 #include "node.h"
+#include "rival.h"
 
 enum { N = 5, WORKERS = 4, RESOURCES = 16, GRANTS = 1500 };
-
-#define HOUR_US 3600000000LL
 
 /*
  * What the workers share: the store that the locks protect. It is no mutex,
  * on purpose: only the lock keeps two workers from being inside at once.
  */
-struct store {
+static struct store {
     atomic_llong last[RESOURCES]; /* highest fencing token seen */
     atomic_int inside[RESOURCES]; /* holders now: never more than one */
     atomic_int grants;
     atomic_int refused; /* 409 */
     atomic_int failed;  /* anything else */
     char failure[256];
-};
+} * store;
 
-static struct world world;
-
-static void note(struct store *store, const char *what, int resource,
-                 long long value)
+static void note(const char *what, int resource, long long value)
 {
     if (atomic_fetch_add(&store->failed, 1) == 0)
         PRINT_TO(store->failure, "%s: r%d, %lld", what, resource, value);
 }
 
 /* The work under the lock: nobody else inside, and the number has risen. */
-static void work_inside(struct store *store, int r, const struct lock *lock)
+static void work_inside(int r, const struct lock *lock)
 {
     if (atomic_fetch_add(&store->inside[r], 1) != 0)
-        note(store, "two holders", r, lock->number);
+        note("two holders", r, lock->number);
     long long last = atomic_exchange(&store->last[r], lock->number);
     if (last >= lock->number)
-        note(store, "number did not rise", r, last - lock->number);
+        note("number did not rise", r, last - lock->number);
     atomic_fetch_add(&store->grants, 1);
     atomic_fetch_sub(&store->inside[r], 1);
 }
 
-static void work_once(struct store *store, const struct server *server, int r)
+static void work_once(const struct server *server, int r)
 {
     struct lock lock;
 
@@ -60,13 +53,13 @@ static void work_once(struct store *store, const struct server *server, int r)
         return;
     }
     if (status != 201) {
-        note(store, "acquire failed", r, status);
+        note("acquire failed", r, status);
         return;
     }
-    work_inside(store, r, &lock);
+    work_inside(r, &lock);
     status = lock_release(server, &lock)->status;
     if (status != 200)
-        note(store, "release failed", r, status);
+        note("release failed", r, status);
 }
 
 static int grants_wanted(void)
@@ -76,22 +69,17 @@ static int grants_wanted(void)
     return text ? atoi(text) : GRANTS;
 }
 
-/* A process of its own; a check that fails in it ends it with a failure. */
-static pid_t start_worker(struct store *store, int i)
+/* Until there are enough. */
+static void work(int worker)
 {
-    pid_t pid = harness_fork();
-
-    if (pid > 0)
-        return pid;
-    unsigned seed = (unsigned)i + 1;
+    unsigned seed = (unsigned)worker + 1;
     while (atomic_load(&store->grants) < grants_wanted() &&
            atomic_load(&store->failed) == 0)
-        work_once(store, &world.servers[i % 2], rand_r(&seed) % RESOURCES);
-    _exit(0);
+        work_once(&world.servers[worker % 2], rand_r(&seed) % RESOURCES);
 }
 
 /* Waits until the grants go on, so that each node is hurt at work. */
-static void wait_for_grants(struct store *store, int more)
+static void wait_for_grants(int more)
 {
     int from = atomic_load(&store->grants);
 
@@ -100,22 +88,14 @@ static void wait_for_grants(struct store *store, int more)
                           atomic_load(&store->grants) >= grants_wanted());
 }
 
-static bool is_voting_everywhere(int i)
-{
-    const struct answer *a =
-        HTTP(&world.servers[i], .method = "GET", .path = "/nodes");
-
-    return answer_int(a, "voting") == N;
-}
-
-static void restart_each_node(struct store *store)
+static void restart_each_node(void)
 {
     for (int i = 0; i < N; i++) {
-        wait_for_grants(store, grants_wanted() / (4 * N));
+        wait_for_grants(grants_wanted() / (4 * N));
         node_kill(&world.nodes[i]);
-        wait_for_grants(store, grants_wanted() / (8 * N));
+        wait_for_grants(grants_wanted() / (8 * N));
         node_start(&world.nodes[i]);
-        WAIT_UNTIL(20000, is_voting_everywhere(0) && is_voting_everywhere(1));
+        AWHILE(rival_all_vote_everywhere());
     }
 }
 
@@ -123,60 +103,13 @@ SUITE(fence, .timeout_s = 900);
 
 TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
 {
-    struct store *store = harness_share(sizeof(struct store));
-    pid_t workers[WORKERS];
-
-    world_start_two(&world, N, "");
-    for (int i = 0; i < WORKERS; i++)
-        workers[i] = start_worker(store, i);
-    restart_each_node(store);
-    for (int i = 0; i < WORKERS; i++)
-        ck_assert_int_eq(harness_reap(workers[i], 600000), 0);
+    store = harness_share(sizeof *store);
+    world_start_two(N, "");
+    crowd_start(WORKERS, work);
+    restart_each_node();
+    crowd_end();
     ck_assert_msg(atomic_load(&store->failed) == 0, "%d failures; first: %s",
                   atomic_load(&store->failed), store->failure);
     ck_assert_int_ge(atomic_load(&store->grants), grants_wanted());
-    world_stop(&world);
-}
-
-/* What the second server grants is above what the first one granted. */
-TEST(numbers_rise_from_server_to_server)
-{
-    struct lock lock, before = {.number = 0};
-
-    world_start_two(&world, 3, "");
-    for (int i = 0; i < 50; i++) {
-        const struct server *server = &world.servers[i % 2];
-        lock_take(server, "turns", 9000, &lock);
-        ck_assert_int_gt(lock.number, before.number);
-        /* any replica may extend and release what another one granted */
-        const struct server *other = &world.servers[(i + 1) % 2];
-        answer_expect(lock_extend(other, &lock, 9000), 200, NULL);
-        answer_expect(lock_release(other, &lock), 200, NULL);
-        before = lock;
-    }
-    world_stop(&world);
-}
-
-/* All clocks were an hour ahead once, and gave out a number: for so long. */
-TEST(numbers_of_clocks_that_were_ahead_are_named)
-{
-    static const char raise[] =
-        "local s = redis.call('HGETALL', KEYS[1]) for i = 1, #s, 2 do "
-        "if s[i + 1] == ARGV[1] then " /* in its slot, and as the highest */
-        "redis.call('HSET', KEYS[1], s[i], ARGV[2]) end end";
-    const struct server *server = &world.servers[0];
-    const struct answer *answer;
-    struct lock lock;
-
-    world_start(&world, N, "");
-    lock_take(server, "early", 9000, &lock);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    for (int i = 0; i < N; i++)
-        node_do(&world.nodes[i], "EVAL %s 1 redlockd:state %lld %lld", raise,
-                (long long)lock.number, (long long)lock.number + HOUR_US);
-    answer = lock_acquire(server, "early", 9000, &lock);
-    answer_expect(answer, 503, "no_quorum");
-    ck_assert_has(answer_text(answer, "detail"), "once ahead");
-    lock_take(server, "other", 9000, &lock);
-    world_stop(&world);
+    world_stop();
 }

@@ -1,149 +1,89 @@
 /*
- * As many connections as the server may have: those that go make room, and
- * those that do nothing give way.
+ * As many connections as the server may have: those that do nothing give way,
+ * and those that wait, for whatever, take half of them at most, as the other
+ * half is for holders.
  */
-#include <stdio.h>
 #include <unistd.h>
 
 #include "http.h"
-#include "node.h"
+#include "waiter.h"
 
-enum { LIMIT = 200 };
+enum { LIMIT = 136, HALF = LIMIT / 2, TTL_MS = 50000, WAIT_MS = 40000 };
 
-/* Less than the 10 s in which a request has to come: none is cut for that. */
-enum { WAIT_MS = 8000 };
+static int fds[LIMIT];
 
-static struct world world;
-static struct server *server = &world.servers[0];
-static int fds[LIMIT + 1];
-
-static void setup(void)
+static void set_up(void)
 {
-    world_start_small(&world, LIMIT, "");
+    world_start_small(LIMIT, "");
     http_disconnect();
-    WAIT_UNTIL(WAIT_MS, http_probe(server, "/livez") == 200);
 }
 
-static void teardown(void)
-{
-    world_stop(&world);
-}
+SUITE(flood, .timeout_s = 60, .set_up = set_up, .tear_down = world_stop);
 
-static void ask(int fd)
+static void leave_all(int count)
 {
-    static const char text[] = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n";
-    raw_send(fd, text, sizeof text - 1);
-}
-
-static void expect_answer(int fd)
-{
-    char out[1024];
-    raw_read(fd, out, sizeof out, "}\n", WAIT_MS);
-    ck_assert_has(out, " 200 ");
-}
-
-/* As many as the server has room for. */
-static void fill(void)
-{
-    for (int i = 0; i < LIMIT; i++)
-        fds[i] = raw_connect(server);
-}
-
-static void fill_with_idle(void)
-{
-    fill();
-    for (int i = 0; i < LIMIT; i++) {
-        ask(fds[i]);
-        expect_answer(fds[i]);
-    }
-}
-
-/* In the midst of a request, and nothing more comes. */
-static void fill_with_halves(void)
-{
-    static const char half[] = "POST /locks HTTP/1.1\r\nHost: a\r\n"
-                               "Content-Length: 100\r\n\r\n{";
-    fill();
-    for (int i = 0; i < LIMIT; i++)
-        raw_send(fds[i], half, sizeof half - 1);
-}
-
-static void leave_all(void)
-{
-    for (int i = 0; i < LIMIT; i++)
+    for (int i = 0; i < count; i++)
         close(fds[i]);
 }
 
 static void expect_open(void)
 {
-    int fd = raw_connect(server);
-    ask(fd);
-    expect_answer(fd);
+    int fd = raw_ask(here, RAW_LIVEZ);
+    raw_expect(fd, " 200 ");
     close(fd);
-}
-
-SUITE(flood, .timeout_s = 60, .set_up = setup, .tear_down = teardown);
-
-TEST(silent_ones_that_leave_make_room)
-{
-    fill();
-    leave_all();
-    expect_open();
-    WAIT_UNTIL(WAIT_MS, http_metric(server, "redlockd_connections") < 10);
 }
 
 TEST(idle_ones_that_leave_while_it_stands_still_make_room)
 {
-    fill_with_idle();
-    server_pause(server);
-    leave_all();
-    server_resume(server);
+    for (int i = 0; i < LIMIT; i++) {
+        fds[i] = raw_ask(here, RAW_LIVEZ);
+        raw_expect(fds[i], " 200 ");
+    }
+    server_pause(here);
+    leave_all(LIMIT);
+    server_resume(here);
     expect_open();
-    WAIT_UNTIL(WAIT_MS, http_metric(server, "redlockd_connections") < 10);
-}
-
-TEST(one_that_leaves_makes_room_for_one_that_waits)
-{
-    fill_with_halves();
-    int fd = raw_connect(server);
-    ask(fd);
-    harness_pause_ms(50); /* it is heard, and nobody gives way */
-    close(fds[7]);
-    expect_answer(fd);
-    close(fd);
-    leave_all();
-}
-
-TEST(the_one_that_was_idle_for_longest_gives_way)
-{
-    char out[16];
-    fill_with_idle();
-    ask(fds[0]); /* now it is the second */
-    expect_answer(fds[0]);
-    fds[LIMIT] = raw_connect(server);
-    ask(fds[LIMIT]);
-    expect_answer(fds[LIMIT]);
-    ck_assert_uint_eq(raw_read(fds[1], out, sizeof out, NULL, WAIT_MS), 0);
-    ask(fds[0]);
-    expect_answer(fds[0]);
-    ask(fds[2]);
-    expect_answer(fds[2]);
-    leave_all();
-    close(fds[LIMIT]);
-}
-
-TEST(those_that_let_it_wait_give_way)
-{
-    fill_with_halves();
-    for (int i = 0; i < 3; i++)
-        expect_open();
-    leave_all();
+    SOON(http_metric(here, "redlockd_connections") < 10);
 }
 
 TEST(silent_ones_give_way)
 {
-    fill();
+    for (int i = 0; i < LIMIT; i++)
+        fds[i] = raw_connect(here);
     for (int i = 0; i < 20; i++)
         expect_open();
-    leave_all();
+    leave_all(LIMIT);
+}
+
+#define PERMIT "{\"resource\":\"p\",\"limit\":1"
+
+/* For a lock, a permit, or another version, in turn. */
+static int send_waiting(int kind)
+{
+    if (kind % 3 == 0)
+        return waiter_send(here, "w", TTL_MS, WAIT_MS);
+    if (kind % 3 == 1)
+        return raw_post(here, PERMIT ",\"wait_ms\":40000}", "");
+    return raw_ask(here, "GET /locks/none?after=free&wait_ms=40000 HTTP/1.1\r\n"
+                         "Host: x\r\n\r\n");
+}
+
+TEST(all_that_wait_fill_half_of_the_connections)
+{
+    raw_expect(waiter_send(here, "w", TTL_MS, 0), " 201 ");
+    raw_expect(raw_post(here, PERMIT ",\"ttl_ms\":50000}", ""), " 201 ");
+    for (int i = 0; i < HALF; i++)
+        fds[i] = send_waiting(i);
+    waiter_expect_count(here, HALF);
+    for (int kind = 0; kind < 3; kind++)
+        raw_expect(send_waiting(kind), " 429 ");
+    /* what does not wait is told who has it */
+    raw_expect(waiter_send(here, "w", TTL_MS, 0), "\"lock_held\"");
+    raw_expect(raw_post(here, PERMIT "}", ""), "\"lock_held\"");
+    close(fds[0]);
+    waiter_expect_count(here, HALF - 1);
+    fds[0] = send_waiting(2);
+    waiter_expect_count(here, HALF);
+    leave_all(HALF);
+    waiter_expect_count(here, 0);
 }

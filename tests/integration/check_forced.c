@@ -10,22 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "grant.h"
+#include "http.h"
 #include "node.h"
 
 enum {
     N = 5,
     TTL_MS = 5000,
-    READY_MS = 30000,
-    SOON_MS = 9000,
     AHEAD_MS = 450,
     TRIES = 2,
-    CROWD = 250,
 };
 
 #define TIMES "--node-timeout-ms 200 --max-ttl-ms 6000"
-
-WORLD_WITH_END;
 
 static int tries(void)
 {
@@ -57,7 +52,7 @@ static bool sees(const struct server *server, int count)
 static void set_up(void)
 {
     static const int ahead_ms[N] = {0, 0, 30, AHEAD_MS, AHEAD_MS};
-    world_start_nodes(&world, N);
+    world_start_nodes(N);
     for (int i = 0; i < N; i++) {
         if (ahead_ms[i] == 0)
             continue;
@@ -66,18 +61,18 @@ static void set_up(void)
         node_set_clock(&world.nodes[i], ahead_ms[i]);
         node_start(&world.nodes[i]);
     }
-    world_admit_nodes(&world, TIMES);
-    cut_off(&world.servers[0], 0, 1);
-    cut_off(&world.servers[1], 3, 4);
+    world_admit_nodes(TIMES);
+    cut_off(here, 0, 1);
+    cut_off(there, 3, 4);
     for (int i = 0; i < 3; i++)
-        world_start_server(&world, i, TIMES);
+        world_start_server(i, TIMES);
     /* clocks that differ are watched for the greatest TTL */
     for (int i = 0; i < 3; i++)
-        WAIT_UNTIL(READY_MS, sees(&world.servers[i], i < 2 ? 3 : N));
+        AWHILE(sees(&world.servers[i], i < 2 ? 3 : N));
 }
 
 SUITE(forced, .timeout_s = 120, .set_up_once = set_up,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 static const char *body_of(const char *name, bool is_shared)
 {
@@ -93,14 +88,6 @@ static const struct answer *force_all(const struct server *server,
     return HTTP(server, .method = "DELETE", .path = path);
 }
 
-static int count_members(const char *name)
-{
-    int count = 0;
-    for (int i = 0; i < N; i++)
-        count += (int)node_integer(&world.nodes[i], "ZCARD %s", name);
-    return count;
-}
-
 /*
  * The second server grants a reader after the forced release is answered, with
  * a number below the first server's time. Its lock stays for its whole
@@ -112,19 +99,19 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
     for (int i = 0; i < count; i++) {
         struct lock before, after;
         const char *name = textf("later-%d", i);
-        grant_take(&world.servers[0], body_of(name, true), NULL, &before);
-        answer_expect(force_all(&world.servers[0], name), 200, NULL);
-        grant_take(&world.servers[1], body_of(name, true), NULL, &after);
+        grant_take(here, body_of(name, true), NULL, &before);
+        expect_ok(force_all(here, name));
+        grant_take(there, body_of(name, true), NULL, &after);
         int64_t until_ms = harness_now_ms() + 1500;
         bool is_there = true;
         while (is_there && harness_now_ms() < until_ms) {
             is_there =
                 grant_ask(&world.servers[2], body_of(name, false), NULL, NULL)
                     ->status == 409;
-            harness_pause_ms(50);
+            pause_ms(50);
         }
         lost += !is_there;
-        (void)lock_release(&world.servers[1], &after);
+        (void)lock_release(there, &after);
     }
     printf("forced: %d of %d readers who came later were lost\n", lost, count);
     ck_assert_int_eq(lost, 0);
@@ -135,8 +122,8 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
 
 static void downgrade(const struct server *server, struct lock *grant)
 {
-    const struct answer *a = answer_expect(
-        grant_extend(server, grant, "\"mode\":\"shared\""), 200, NULL);
+    const struct answer *a =
+        expect_ok(grant_extend(server, grant, "\"mode\":\"shared\""));
     PRINT_TO(grant->token, "%s", answer_text(a, "token"));
 }
 
@@ -148,11 +135,11 @@ static bool leave_half(const char *name, struct lock *grant)
 {
     const struct server *server = &world.servers[2];
     grant_take(server, body_of(name, false), NULL, grant);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, name) == N);
-    world_pause_nodes(&world, 0, 2);
+    expect_keys(name, N);
+    world_pause_nodes(0, 2);
     downgrade(server, grant);
-    harness_pause_ms(250); /* the node timeout: the downgrade comes too late */
-    world_resume_nodes(&world, 0, 2);
+    pause_ms(250); /* the node timeout: the downgrade comes too late */
+    world_resume_nodes(0, 2);
     int left = 0;
     for (int i = 0; i < 2; i++)
         left +=
@@ -173,65 +160,13 @@ TEST_RANGE(story_67_what_a_downgrade_did_not_reach_is_released, 0, 2)
         const struct answer *a =
             _i == 0 ? force_all(&world.servers[2], name)
                     : HTTP(&world.servers[2], .method = "DELETE", .path = path);
-        answer_expect(a, 200, NULL);
+        expect_ok(a);
         int64_t until_ms = harness_now_ms() + TTL_MS / 2;
-        while (world_count_keys(&world, name) > 0 &&
-               harness_now_ms() < until_ms)
-            harness_pause_ms(5);
-        left += world_count_keys(&world, name) > 0;
+        while (count_keys(name) > 0 && harness_now_ms() < until_ms)
+            pause_ms(5);
+        left += count_keys(name) > 0;
     }
     printf("forced: %d of %d downgrades were half done, %d left keys\n", halves,
            count, left);
     ck_assert_int_eq(left, 0);
-}
-
-/* ---- more than a node reports at a time -----------------------------------
- */
-
-TEST(many_readers_are_released_together)
-{
-    static struct lock grants[CROWD];
-    const struct server *server = &world.servers[2];
-    for (int i = 0; i < CROWD; i++)
-        grant_take(server, body_of("crowd", true), NULL, &grants[i]);
-    WAIT_UNTIL(SOON_MS, count_members("crowd") == N * CROWD);
-    answer_expect(force_all(server, "crowd"), 200, NULL);
-    WAIT_UNTIL(SOON_MS, count_members("crowd") == 0);
-    answer_expect(lock_extend(server, &grants[CROWD - 1], TTL_MS), 404,
-                  "lock_not_found");
-    answer_expect(force_all(server, "crowd"), 404, "lock_not_found");
-}
-
-/* The leftover of a reader on two nodes, and no other one. */
-TEST(a_readers_leftover_on_a_minority_is_released)
-{
-    for (int i = 3; i < N; i++) {
-        node_do(&world.nodes[i], "ZADD left %s %s", "9999999999999",
-                "1795221641865000~8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5");
-        node_do(&world.nodes[i], "PEXPIRE left %d", TTL_MS);
-    }
-    const struct answer *a = force_all(&world.servers[2], "left");
-    answer_expect(a, 200, NULL);
-    ck_assert_int_ge(answer_int(a, "nodes.released"), 1);
-    WAIT_UNTIL(SOON_MS / 9, world_count_keys(&world, "left") == 0);
-}
-
-/* Last: it takes nodes away. */
-TEST(nodes_that_were_away_release_the_same_readers_later)
-{
-    struct lock old, next;
-    const struct server *server = &world.servers[2];
-    grant_take(server, body_of("away", true), NULL, &old);
-    WAIT_UNTIL(SOON_MS, count_members("away") == N);
-    world_pause_nodes(&world, 0, 2);
-    answer_expect(force_all(server, "away"), 200, NULL);
-    grant_take(server, body_of("away", true), NULL, &next);
-    world_resume_nodes(&world, 0, 2);
-    for (int i = 0; i < 2; i++) {
-        const char *text = textf("%s", old.token);
-        WAIT_UNTIL(SOON_MS,
-                   node_text(&world.nodes[i], "ZSCORE away %s", text) == NULL);
-    }
-    answer_expect(lock_extend(server, &next, TTL_MS), 200, NULL);
-    answer_expect(lock_release(server, &next), 200, NULL);
 }

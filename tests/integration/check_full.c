@@ -3,7 +3,6 @@
  * release what is held, and grant nothing new. Those that would evict locks
  * still release them.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "http.h"
@@ -13,7 +12,6 @@
 enum { N = 5, QUORUM = 3, TTL_MS = 20000, SHORT_MS = 5000, SOON_MS = 10000 };
 
 WORLD(world_start, N, "--node-timeout-ms 500");
-static const struct server *const server = &world.servers[0];
 
 static void fill(int count)
 {
@@ -30,7 +28,7 @@ static void free_memory(void)
 
 static int count_state(const char *state)
 {
-    const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
+    const struct answer *a = HTTP(here, .method = "GET", .path = "/nodes");
     int count = 0;
     for (int i = 0; i < N; i++)
         count += strcmp(answer_text(a, textf("nodes.%d.state", i)), state) == 0;
@@ -41,26 +39,20 @@ static int count_state(const char *state)
 static void fill_and_look(int count)
 {
     fill(count);
-    WAIT_UNTIL(SOON_MS, count_state("out_of_memory") == count);
+    SOON(count_state("out_of_memory") == count);
 }
 
 static void set_up(void)
 {
     free_memory();
-    WAIT_UNTIL(SOON_MS, count_state("voting") == N);
+    SOON(count_state("voting") == N);
 }
 
 SUITE(full, .timeout_s = 90, .set_up = set_up, WORLD_ONCE);
 
 static const struct answer *acquire(const char *body)
 {
-    return HTTP(server, "POST", "/locks", .json = body);
-}
-
-static const struct answer *extend(const struct lock *lock, const char *body)
-{
-    return HTTP(server, "PUT", textf("%s/extend", lock->path), .json = body,
-                .token = lock->token);
+    return HTTP(here, "POST", "/locks", .json = body);
 }
 
 /* So many nodes have promised that for so long. */
@@ -75,82 +67,19 @@ static int count_lasting(const char *key, int ttl_ms)
 
 /* ---- holders ------------------------------------------------------------- */
 
-static const int numbers[] = {N, QUORUM, 2};
-
-TEST_RANGE(held_locks_go_on, 0, 6)
+TEST_RANGE(held_locks_go_on, 0, 2)
 {
     struct lock lock;
-    int count = numbers[_i % 3];
-    lock_take(server, "held", SHORT_MS, &lock);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "held") == N);
-    if (_i < 3)
-        fill(count);
+    lock_take(here, "held", SHORT_MS, &lock);
+    expect_keys("held", N);
+    if (_i == 0)
+        fill(N);
     else
-        fill_and_look(count);
-    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
-    WAIT_UNTIL(SOON_MS, count_lasting("held", TTL_MS) == N);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "held") == 0);
-}
-
-TEST(a_lock_outlives_its_ttl_on_full_nodes)
-{
-    struct lock lock;
-    lock_take(server, "long", 1000, &lock);
-    fill(N);
-    for (int64_t end_ms = harness_now_ms() + 4000; harness_now_ms() < end_ms;) {
-        answer_expect(lock_extend(server, &lock, 1000), 200, NULL);
-        harness_pause_ms(200);
-    }
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
-
-TEST(readers_go_on_and_a_writer_becomes_one)
-{
-    struct lock reader, writer;
-    lock_read(&reader, answer_expect(acquire("{\"resource\":\"read\","
-                                             "\"mode\":\"shared\"}"),
-                                     201, NULL)
-                           ->json);
-    lock_take(server, "written", TTL_MS, &writer);
-    fill_and_look(N);
-    answer_expect(extend(&reader, "{\"ttl_ms\":30000}"), 200, NULL);
-    answer_expect(extend(&writer, "{\"mode\":\"shared\"}"), 200, NULL);
-    ck_assert_str_eq(answer_text(lock_inspect(server, "written"), "mode"),
-                     "shared");
-    answer_expect(lock_release(server, &reader), 200, NULL);
-    answer_expect(lock_release(server, &writer), 200, NULL);
-}
-
-/* Its answer was lost: the client asks again, and must not lose its lock. */
-TEST(a_keyed_repeat_gets_its_lock_again)
-{
-    static const char body[] = "{\"resource\":\"keyed\",\"ttl_ms\":20000}";
-    struct lock first, again;
-    const struct request ask = {
-        .method = "POST",
-        .path = "/locks",
-        .json = body,
-        .headers = {"Idempotency-Key: the-one-01234567"}};
-    lock_read(&first, answer_expect(http_call(server, &ask), 201, NULL)->json);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "keyed") == N);
-    fill_and_look(N);
-    lock_read(&again, answer_expect(http_call(server, &ask), 200, NULL)->json);
-    ck_assert_int_gt(again.number, first.number);
-    answer_expect(lock_extend(server, &again, TTL_MS), 200, NULL);
-    answer_expect(lock_release(server, &again), 200, NULL);
-}
-
-TEST(a_lock_is_released_by_force)
-{
-    struct lock lock;
-    lock_take(server, "forced", TTL_MS, &lock);
-    fill_and_look(N);
-    answer_expect(
-        HTTP(server, .method = "DELETE",
-             .path = textf("%s?force=%lld", lock.path, (long long)lock.number)),
-        200, NULL);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "forced") == 0);
+        fill_and_look(QUORUM);
+    expect_ok(lock_extend(here, &lock, TTL_MS));
+    SOON(count_lasting("held", TTL_MS) == N);
+    lock_drop(here, &lock);
+    expect_keys("held", 0);
 }
 
 /* ---- new locks ----------------------------------------------------------- */
@@ -171,94 +100,30 @@ static void expect_refused(const struct answer *a, int count)
     ck_assert_msg(named >= count, "%s", detail);
 }
 
-TEST_RANGE(nothing_new_is_granted, 0, 4)
+TEST_RANGE(nothing_new_is_granted, 0, 2)
 {
-    int count = _i % 2 == 0 ? N : QUORUM;
-    if (_i < 2)
-        fill(count);
+    int known = _i == 0 ? QUORUM : N;
+    if (_i == 0)
+        fill(QUORUM);
     else
-        fill_and_look(count);
-    int known = _i < 2 ? QUORUM : count;
+        fill_and_look(N);
     expect_refused(acquire("{\"resource\":\"new\"}"), known);
     expect_refused(acquire("{\"resource\":\"new\",\"mode\":\"shared\"}"),
                    known);
     expect_refused(acquire("{\"resources\":[\"new\",\"newer\"]}"), known);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "new") == 0);
+    expect_keys("new", 0);
     free_memory();
-    lock_expect_cycle(server, "new"); /* no look is needed */
-}
-
-TEST(others_grant_while_two_are_full)
-{
-    struct lock lock;
-    fill_and_look(2);
-    lock_take(server, "others", TTL_MS, &lock);
-    ck_assert_int_eq(world_count_keys(&world, "others"), N - 2);
-    answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
-    free_memory();
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "others") == N);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
-
-TEST(what_is_held_is_told)
-{
-    struct lock lock;
-    lock_take(server, "taken", TTL_MS, &lock);
-    fill_and_look(N);
-    answer_expect(acquire("{\"resource\":\"taken\"}"), 409, "lock_held");
-    answer_expect(lock_release(server, &lock), 200, NULL);
+    lock_expect_cycle(here, "new"); /* no look is needed */
 }
 
 TEST(one_that_waits_gets_it_when_there_is_memory)
 {
     fill_and_look(N);
-    int waiter = waiter_send(server, "awaited", TTL_MS, 20000);
-    waiter_expect_count(server, 1);
-    harness_pause_ms(500);
+    int waiter = waiter_send(here, "awaited", TTL_MS, 20000);
+    waiter_expect_count(here, 1);
     free_memory();
     struct verdict verdict = waiter_expect_grant(waiter, "awaited", SOON_MS);
-    answer_expect(lock_release(server, &verdict.lock), 200, NULL);
-}
-
-/* ---- batches ---------------------------------------------------------------
- */
-
-static int status_of(const struct answer *a, int n)
-{
-    return (int)answer_int(a, textf("results.%d.status", n));
-}
-
-/* Whatever stands beside it. */
-TEST_RANGE(each_of_a_batch_has_its_own_answer, 0, 6)
-{
-    static const char *const orders[] = {"era", "ear", "rea",
-                                         "rae", "are", "aer"};
-    struct lock locks[2];
-    char body[4000] = "{\"operations\":[";
-    lock_take(server, "batch/e", TTL_MS, &locks[0]);
-    lock_take(server, "batch/r", TTL_MS, &locks[1]);
-    fill_and_look(N);
-    for (int i = 0; i < 3; i++) {
-        char kind = orders[_i][i];
-        const struct lock *lock = &locks[kind == 'r'];
-        size_t len = strlen(body);
-        if (kind == 'a')
-            snprintf(body + len, sizeof body - len,
-                     "%s{\"operation\":\"acquire\",\"resource\":\"batch/a\"}",
-                     i > 0 ? "," : "");
-        else
-            snprintf(body + len, sizeof body - len,
-                     "%s{\"operation\":\"%s\",\"id\":\"%s\",\"token\":\"%s\"}",
-                     i > 0 ? "," : "", kind == 'e' ? "extend" : "release",
-                     lock->path + strlen("/locks/"), lock->token);
-    }
-    strcat(body, "]}");
-    const struct answer *a = HTTP(server, "POST", "/batch", .json = body);
-    answer_expect(a, 200, NULL);
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(status_of(a, i), orders[_i][i] == 'a' ? 503 : 200);
-    answer_expect(lock_release(server, &locks[0]), 200, NULL);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "batch/a") == 0);
+    lock_drop(here, &verdict.lock);
 }
 
 /* ---- what operators see ----------------------------------------------------
@@ -267,72 +132,35 @@ TEST_RANGE(each_of_a_batch_has_its_own_answer, 0, 6)
 TEST(full_nodes_are_named)
 {
     fill_and_look(N);
-    const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
+    const struct answer *a = HTTP(here, .method = "GET", .path = "/nodes");
     ck_assert_int_eq(answer_int(a, "voting"), 0);
     ck_assert(strstr(answer_text(a, "nodes.0.detail"), "maxmemory"));
     ck_assert(strstr(answer_text(a, "nodes.0.detail"), "extends and releases"));
-    ck_assert_int_eq(http_probe(server, "/readyz"), 200); /* for holders */
-    ck_assert(http_metric(server, textf("redlockd_node_voting{node=\""
-                                        "127.0.0.1:%d\"}",
-                                        world.nodes[0].port)) == 0);
-    int lines = server_count_log(server, "out_of_memory");
-    harness_pause_ms(2500); /* acquires and looks do not take turns */
-    acquire("{\"resource\":\"new\"}");
-    harness_pause_ms(1500);
-    ck_assert_int_eq(server_count_log(server, "state=out_of_memory"), lines);
-    ck_assert_int_eq(count_state("out_of_memory"), N);
-}
-
-/* Another one starts, and reads all from full nodes. */
-TEST(a_server_that_starts_extends)
-{
-    struct lock lock;
-    lock_take(server, "started", TTL_MS, &lock);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "started") == N);
-    fill_and_look(N);
-    world_start_server(&world, 1, "--node-timeout-ms 500");
-    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/readyz") == 200);
-    answer_expect(lock_extend(&world.servers[1], &lock, TTL_MS), 200, NULL);
-    answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
-    expect_refused(acquire("{\"resource\":\"new\"}"), N);
-    world_stop_server(&world, 1);
+    ck_assert_int_eq(http_probe(here, "/readyz"), 200); /* for holders */
+    ck_assert(http_metric(here, textf("redlockd_node_voting{node=\""
+                                      "127.0.0.1:%d\"}",
+                                      world.nodes[0].port)) == 0);
+    int lines = server_count_log(here, "out_of_memory");
+    acquire("{\"resource\":\"new\"}"); /* and looks do not take turns with it */
+    STAYS(2500, server_count_log(here, "out_of_memory") == lines &&
+                    count_state("out_of_memory") == N);
 }
 
 /* ---- nodes that would evict locks ------------------------------------------
  */
 
-static const char *const policies[] = {"volatile-ttl", "allkeys-lru"};
-
-static void begin_to_evict(struct world *of, int64_t memory, int policy)
-{
-    for (int i = 0; i < N; i++)
-        node_do(&of->nodes[i], "CONFIG SET maxmemory %lld maxmemory-policy %s",
-                (long long)memory, policies[policy]);
-}
-
 /* They do not vote; but what was locked before is released. */
-TEST_RANGE(evicting_nodes_release, 0, 2)
+TEST(evicting_nodes_release)
 {
     struct lock lock;
-    lock_take(server, "evicting", TTL_MS, &lock);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "evicting") == N);
-    begin_to_evict(&world, 100000000, _i);
-    WAIT_UNTIL(SOON_MS, count_state("evicts") == N);
+    lock_take(here, "evicting", TTL_MS, &lock);
+    expect_keys("evicting", N);
+    for (int i = 0; i < N; i++)
+        node_do(&world.nodes[i],
+                "CONFIG SET maxmemory 100mb maxmemory-policy volatile-ttl");
+    SOON(count_state("evicts") == N);
     answer_expect(acquire("{\"resource\":\"new\"}"), 503, "no_quorum");
-    answer_expect(lock_extend(server, &lock, TTL_MS), 503, "no_quorum");
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "evicting") == 0);
-}
-
-/* What they have evicted is gone, with or without what they know of it. */
-TEST_RANGE(full_nodes_that_evict_have_nothing_to_release, 0, 2)
-{
-    static struct world other;
-    struct lock lock;
-    world_start(&other, N, "");
-    lock_take(&other.servers[0], "evicted", TTL_MS, &lock);
-    begin_to_evict(&other, 1, _i);
-    WAIT_UNTIL(SOON_MS, lock_release(&other.servers[0], &lock)->status == 404);
-    ck_assert_int_eq(world_count_keys(&other, "evicted"), 0);
-    world_stop(&other);
+    answer_expect(lock_extend(here, &lock, TTL_MS), 503, "no_quorum");
+    lock_drop(here, &lock);
+    expect_keys("evicting", 0);
 }

@@ -34,9 +34,6 @@ enum {
     TEXT_MAX = 512,
 };
 
-WORLD_WITH_END;
-static struct server *const server = &world.servers[0];
-
 static int number_of(const char *name, int otherwise)
 {
     const char *text = getenv(name);
@@ -50,12 +47,12 @@ static int requests(void)
 
 static void begin(void)
 {
-    world_start_nodes(&world, N);
-    world_admit_nodes(&world, "");
+    world_start_nodes(N);
+    world_admit_nodes("");
 }
 
 SUITE(leaving, .timeout_s = 120, .set_up_once = begin,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 /* ---- clients ------------------------------------------------------------ */
 
@@ -63,7 +60,7 @@ SUITE(leaving, .timeout_s = 120, .set_up_once = begin,
 static int ask(const char *text)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
-                             .sin_port = htons((uint16_t)server->port),
+                             .sin_port = htons((uint16_t)here->port),
                              .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_ge(fd, 0);
@@ -134,29 +131,29 @@ static void leave(int fd, int number)
 
 static void pause_nodes(void)
 {
-    world_pause_nodes(&world, 0, MAJORITY);
+    world_pause_nodes(0, MAJORITY);
 }
 
 static void resume_nodes(void)
 {
-    world_resume_nodes(&world, 0, MAJORITY);
+    world_resume_nodes(0, MAJORITY);
 }
 
 /* It ends within the time, with 0. */
 static bool ends_well(void)
 {
-    int status = harness_reap(server->pid, EXIT_MS);
+    int status = harness_reap(here->pid, EXIT_MS);
     if (status < 0) {
-        kill(server->pid, SIGKILL);
-        (void)harness_reap(server->pid, EXIT_MS);
+        kill(here->pid, SIGKILL);
+        (void)harness_reap(here->pid, EXIT_MS);
     }
-    server->pid = 0;
+    here->pid = 0;
     return status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static bool stops_well(void)
 {
-    kill(server->pid, SIGTERM);
+    kill(here->pid, SIGTERM);
     return ends_well();
 }
 
@@ -165,7 +162,7 @@ static void try(bool (*scene)(int))
 {
     int tries = number_of("LEAVING_TRIES", 1), failed = 0;
     for (int i = 0; i < tries; i++) {
-        world_serve(&world, 0, "--node-timeout-ms 500 --drain-ms 100");
+        world_serve(0, "--node-timeout-ms 500 --drain-ms 100");
         http_disconnect();
         failed += !scene(i);
     }
@@ -181,10 +178,10 @@ static void leave_burst(int (*ask_one)(int), int count)
     pause_nodes();
     for (int i = 0; i < count; i++)
         fds[i] = ask_one(i);
-    harness_pause_ms(LOOKS_MS);
+    pause_ms(LOOKS_MS);
     for (int i = 0; i < count; i++)
         leave(fds[i], i);
-    harness_pause_ms(STANDS_MS - LOOKS_MS);
+    pause_ms(STANDS_MS - LOOKS_MS);
     resume_nodes();
 }
 
@@ -261,18 +258,18 @@ TEST(anything_while_the_nodes_stand_still)
 static bool stop_during_inspections(int turn)
 {
     char out[TEXT_MAX * 8];
-    int before = server_count_log(server, "draining"); /* of earlier tries */
+    int before = server_count_log(here, "draining"); /* of earlier tries */
     (void)turn;
     pause_nodes();
     int fd = ask_watch(0);
-    harness_pause_ms(LOOKS_MS);
-    kill(server->pid, SIGTERM);
+    pause_ms(LOOKS_MS);
+    kill(here->pid, SIGTERM);
     raw_read(fd, out, sizeof out, "}\n", WAIT_MS);
     close(fd);
-    harness_pause_ms(STANDS_MS - LOOKS_MS); /* a tick comes before a reply */
+    pause_ms(STANDS_MS - LOOKS_MS); /* a tick comes before a reply */
     resume_nodes();
     return ends_well() && strstr(out, "shutting_down") != NULL &&
-           server_count_log(server, "draining") == before + 1;
+           server_count_log(here, "draining") == before + 1;
 }
 
 TEST(story_64_servers_during_an_inspection)
@@ -286,8 +283,8 @@ static bool stop_during_anything(int turn)
     pause_nodes();
     for (int i = 0; i < BURST; i++)
         fds[i] = ask_any(turn * BURST + i);
-    harness_pause_ms(turn * 7 % STANDS_MS);
-    kill(server->pid, SIGTERM);
+    pause_ms(turn * 7 % STANDS_MS);
+    kill(here->pid, SIGTERM);
     resume_nodes();
     bool is_well = ends_well();
     for (int i = 0; i < BURST; i++)

@@ -18,21 +18,17 @@ enum {
     PAGES_MAX = 6000,    /* of a list that ends */
     PAGE_NODE_US = 5000, /* of a processor, on a node */
     SHOWN_MAX = 2000,
-    SOON_MS = 9000,
 };
-
-WORLD_WITH_END;
-static const struct server *const server = &world.servers[0];
 
 static void set_up(void)
 {
-    world_start(&world, N, "--node-timeout-ms 500");
+    world_start(N, "--node-timeout-ms 500");
 }
 
 /* On a busy machine, too, each lock gets onto all nodes. */
 static void set_up_slow(void)
 {
-    world_start(&world, N, "--node-timeout-ms 2000");
+    world_start(N, "--node-timeout-ms 2000");
 }
 
 /* ---- pages -------------------------------------------------------------- */
@@ -62,7 +58,7 @@ static bool read_page(const char *arguments, char cursor[64])
     json_t *lock;
     snprintf(path, sizeof path, "/locks?%s%s%s", arguments,
              cursor[0] != '\0' ? "&cursor=" : "", cursor);
-    const struct answer *a = HTTP(server, .method = "GET", .path = path);
+    const struct answer *a = HTTP(here, .method = "GET", .path = path);
     ck_assert_msg(a->status == 200, "%s", a->body);
     json_array_foreach(json_object_get(a->json, "locks"), i, lock)
     {
@@ -156,7 +152,7 @@ static int draw(uint32_t *seed, int bound)
 }
 
 SUITE(list, .timeout_s = 240, .set_up_once = set_up,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 TEST(what_stays_is_shown_once_while_others_come_and_go)
 {
@@ -166,7 +162,7 @@ TEST(what_stays_is_shown_once_while_others_come_and_go)
     printf("list: seed %u\n", seed);
     for (int i = 0; i < STAY; i++) {
         const char *resource = textf("c:stay:%d", i);
-        world_set(&world, draw(&seed, 3), 3, resource, "theirs", 600000);
+        world_set(draw(&seed, 3), 3, resource, "theirs", 600000);
     }
     for (int round = 0; round < ROUNDS; round++) {
         char cursor[64] = "";
@@ -175,9 +171,9 @@ TEST(what_stays_is_shown_once_while_others_come_and_go)
             struct lock *it = &locks[draw(&seed, CHANGING)];
             const char *resource = textf("c:%d", (int)(it - locks));
             if (it->token[0] == '\0') {
-                (void)lock_acquire(server, resource, 60000, it);
+                (void)lock_acquire(here, resource, 60000, it);
             } else {
-                (void)lock_release(server, it);
+                (void)lock_release(here, it);
                 it->token[0] = '\0';
             }
         } while (read_page("prefix=c:&page_size=10", cursor));
@@ -193,61 +189,8 @@ TEST(what_stays_is_shown_once_while_others_come_and_go)
 
 /* ---- one by one --------------------------------------------------------- */
 
-TEST(a_lock_is_shown_as_by_its_inspection)
-{
-    struct lock lock;
-    lock_take(server, "s:a/b", 50000, &lock);
-    const struct answer *a =
-        HTTP(server, .method = "GET", .path = "/locks?prefix=s%3A");
-    while (json_array_size(json_object_get(a->json, "locks")) == 0) {
-        char path[128];
-        const char *cursor = textf("%s", answer_text(a, "next_cursor"));
-        snprintf(path, sizeof path, "/locks?prefix=s%%3A&cursor=%s", cursor);
-        a = HTTP(server, .method = "GET", .path = path);
-    }
-    const json_t *it = json_array_get(json_object_get(a->json, "locks"), 0);
-    ck_assert_str_eq(json_string_value(json_object_get(it, "id")), "~czphL2I");
-    ck_assert_str_eq(json_string_value(json_object_get(it, "resource")),
-                     "s:a/b");
-    ck_assert_int_eq(json_integer_value(json_object_get(it, "fencing_token")),
-                     lock.number);
-    ck_assert(json_object_get(it, "token") == NULL);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-}
-
-TEST(a_node_that_denies_it_goes_on_voting)
-{
-    node_do(&world.nodes[0], "ACL SETUSER default -scan");
-    answer_expect(HTTP(server, .method = "GET", .path = "/locks"), 403,
-                  "key_refused");
-    ck_assert(http_metric(server, "redlockd_quorum_margin") == 2);
-    lock_expect_cycle(server, "d:a");
-    node_do(&world.nodes[0], "ACL SETUSER default +scan");
-}
-
-/* Last: it restarts a node. */
-TEST(a_cursor_ends_with_the_server_it_was_made_for)
-{
-    char path[128];
-    const struct answer *a =
-        HTTP(server, .method = "GET", .path = "/locks?page_size=1");
-    snprintf(path, sizeof path, "/locks?cursor=%s",
-             answer_text(a, "next_cursor"));
-    answer_expect(HTTP(server, .method = "GET", .path = path), 200, NULL);
-    node_kill(&world.nodes[0]);
-    node_start(&world.nodes[0]);
-    /* on a busy machine it may have to wait for locks of a minute */
-    int64_t until_ms = harness_now_ms() + 10 * SOON_MS;
-    while (http_metric(server, "redlockd_quorum_margin") != 2)
-        ck_assert_msg(harness_now_ms() < until_ms, "%s",
-                      HTTP(server, .method = "GET", .path = "/nodes")->body);
-    a = HTTP(server, .method = "GET", .path = path);
-    answer_expect(a, 410, "cursor_expired");
-    ck_assert(strstr(a->body, "without cursor") != NULL);
-}
-
 GROUP(list_exactly, .timeout_s = 240, .set_up_once = set_up_slow,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
 {
@@ -257,11 +200,11 @@ TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
     for (int i = 0; i < OURS; i++) {
         struct lock lock;
         const char *resource = textf("k:ours:%d", i);
-        lock_take(server, resource, 60000, &lock);
-        WAIT_UNTIL(SOON_MS, world_count_keys(&world, resource) == N);
+        lock_take(here, resource, 60000, &lock);
+        expect_keys(resource, N);
     }
-    world_kill_nodes(&world, 0, 2);
-    WAIT_UNTIL(SOON_MS, http_metric(server, "redlockd_quorum_margin") == 0);
+    world_kill_nodes(0, 2);
+    SOON(http_metric(here, "redlockd_quorum_margin") == 0);
     for (int i = 2; i < N; i++)
         before[i] = node_us(&world.nodes[i]);
     list("prefix=k:&page_size=100");

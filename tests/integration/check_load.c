@@ -3,14 +3,11 @@
  * hurt not one request fails; with three nothing is granted; afterwards all is
  * as before, and no key is left.
  */
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "http.h"
 #include "node.h"
+#include "rival.h"
 
 /* It must not look like a silent node. */
 #define SLOW_MACHINE "--node-timeout-ms 2000"
@@ -21,13 +18,10 @@ enum { N = 5, WORKERS = 4, SOME_CYCLES = 150, TTL_MS = 5000 };
 struct load {
     atomic_int cycles;
     atomic_int failed;
-    atomic_bool is_over;
     char failure[512]; /* the first one */
 };
 
-static struct world world;
 static struct load *load;
-static pid_t workers[WORKERS];
 
 static void note_failure(const char *call, const struct answer *answer)
 {
@@ -44,41 +38,34 @@ static void work_once(int worker, int turn)
     const struct answer *answer;
 
     const char *resource = textf("load:%d:%d", worker, turn);
-    answer = lock_acquire(&world.servers[0], resource, TTL_MS, &lock);
+    answer = lock_acquire(here, resource, TTL_MS, &lock);
     if (answer->status != 201) {
         note_failure("acquire", answer);
         return;
     }
-    answer = lock_extend(&world.servers[0], &lock, TTL_MS);
+    answer = lock_extend(here, &lock, TTL_MS);
     if (answer->status != 200)
         note_failure("extend", answer);
-    answer = lock_inspect(&world.servers[0], "load:nobody");
+    answer = lock_inspect(here, "load:nobody");
     if (answer->status != 200)
         note_failure("inspect", answer);
-    answer = lock_release(&world.servers[0], &lock);
+    answer = lock_release(here, &lock);
     if (answer->status != 200)
         note_failure("release", answer);
     atomic_fetch_add(&load->cycles, 1);
 }
 
-/* Transport errors fail a check in the worker, which then ends with 1. */
-static pid_t start_worker(int worker)
+static void work(int worker)
 {
-    pid_t pid = harness_fork();
-
-    if (pid > 0)
-        return pid;
-    for (int turn = 0; !atomic_load(&load->is_over); turn++)
+    for (int turn = 0; !crowd_is_over(); turn++)
         work_once(worker, turn);
-    _exit(0);
 }
 
 static void start_load(const char *options)
 {
-    world_start(&world, N, options);
+    world_start(N, options);
     load = harness_share(sizeof *load);
-    for (int i = 0; i < WORKERS; i++)
-        workers[i] = start_worker(i);
+    crowd_start(WORKERS, work);
 }
 
 static void let_work(int cycles)
@@ -91,9 +78,7 @@ static void let_work(int cycles)
 
 static void end_load(void)
 {
-    atomic_store(&load->is_over, true);
-    for (int i = 0; i < WORKERS; i++)
-        ck_assert_int_eq(harness_reap(workers[i], 30000), 0);
+    crowd_end();
     ck_assert_msg(atomic_load(&load->failed) == 0, "%d failed; first: %s",
                   atomic_load(&load->failed), load->failure);
 }
@@ -106,20 +91,12 @@ TEST(a_server_that_is_held_up_fails_no_request)
     start_load("--node-timeout-ms 200");
     for (int i = 0; i < 6; i++) {
         let_work(SOME_CYCLES / 5);
-        kill(world.servers[0].pid, SIGSTOP);
-        harness_pause_ms(300);
-        kill(world.servers[0].pid, SIGCONT);
+        server_pause(here);
+        pause_ms(300);
+        server_resume(here);
     }
     end_load();
-    world_stop(&world);
-}
-
-static bool are_voting(int count)
-{
-    const struct answer *answer =
-        HTTP(&world.servers[0], .method = "GET", .path = "/nodes");
-
-    return answer_int(answer, "voting") == count;
+    world_stop();
 }
 
 /* Besides the state hash. */
@@ -139,30 +116,16 @@ static void expect_no_keys(void)
     WAIT_UNTIL(TTL_MS / 2, keys_left() == 0);
 }
 
-static void kill_and_restart(int first, int count)
+/* Hurts these nodes for so long that the server gives them up; and back. */
+static void hurt(void (*begin)(int, int), void (*end)(int, int), int first,
+                 int count)
 {
-    for (int i = first; i < first + count; i++)
-        node_kill(&world.nodes[i]);
+    begin(first, first + count);
     let_work(SOME_CYCLES);
-    WAIT_UNTIL(20000, are_voting(N - count));
+    rival_await_count(0, N - count);
     let_work(SOME_CYCLES);
-    for (int i = first; i < first + count; i++)
-        node_start(&world.nodes[i]);
-    WAIT_UNTIL(20000, are_voting(N));
-    let_work(SOME_CYCLES);
-}
-
-/* Until the server has given the connections up, and back. */
-static void pause_and_resume(int first, int count)
-{
-    for (int i = first; i < first + count; i++)
-        node_pause(&world.nodes[i]);
-    let_work(SOME_CYCLES);
-    WAIT_UNTIL(20000, are_voting(N - count));
-    let_work(SOME_CYCLES);
-    for (int i = first; i < first + count; i++)
-        node_resume(&world.nodes[i]);
-    WAIT_UNTIL(20000, are_voting(N));
+    end(first, first + count);
+    rival_await_count(0, N);
     let_work(SOME_CYCLES);
 }
 
@@ -170,97 +133,43 @@ TEST(one_and_two_dead_nodes_fail_no_request)
 {
     start_load(SLOW_MACHINE);
     let_work(SOME_CYCLES);
-    kill_and_restart(0, 1);
-    kill_and_restart(3, 2);
+    hurt(world_kill_nodes, world_restart_nodes, 0, 1);
+    hurt(world_kill_nodes, world_restart_nodes, 3, 2);
     end_load();
     WAIT_UNTIL(2 * TTL_MS, keys_left() == 0);
-    world_stop(&world);
+    world_stop();
 }
 
 TEST(one_and_two_paused_nodes_fail_no_request)
 {
     start_load(SLOW_MACHINE);
     let_work(SOME_CYCLES);
-    pause_and_resume(4, 1);
-    pause_and_resume(1, 2);
+    hurt(world_pause_nodes, world_resume_nodes, 4, 1);
+    hurt(world_pause_nodes, world_resume_nodes, 1, 2);
     end_load();
     expect_no_keys();
-    world_stop(&world);
-}
-
-TEST(one_dead_and_one_paused_node_fail_no_request)
-{
-    start_load(SLOW_MACHINE);
-    node_kill(&world.nodes[2]);
-    node_pause(&world.nodes[0]);
-    let_work(2 * SOME_CYCLES);
-    node_resume(&world.nodes[0]);
-    node_start(&world.nodes[2]);
-    WAIT_UNTIL(20000, are_voting(N));
-    end_load();
-    WAIT_UNTIL(2 * TTL_MS, keys_left() == 0);
-    world_stop(&world);
+    world_stop();
 }
 
 static void expect_no_quorum(void)
 {
-    struct lock lock;
-
-    answer_expect(lock_acquire(&world.servers[0], "order:42", TTL_MS, &lock),
-                  503, "no_quorum");
-}
-
-static void expect_recovery(void)
-{
-    struct lock lock;
-
-    WAIT_UNTIL(20000, are_voting(N));
-    expect_no_keys(); /* of the acquires that were lost meanwhile */
-    lock_take(&world.servers[0], "order:42", TTL_MS, &lock);
-    answer_expect(lock_release(&world.servers[0], &lock), 200, NULL);
-    expect_no_keys();
-}
-
-TEST(three_dead_nodes_are_no_quorum_until_one_is_back)
-{
-    world_start(&world, N, "");
-    world_kill_nodes(&world, 0, 3);
-    WAIT_UNTIL(20000, are_voting(2));
-    for (int i = 0; i < 3; i++)
-        expect_no_quorum();
-    WAIT_UNTIL(1000,
-               server_count_log(&world.servers[0], "event=no_quorum") == 1);
-    world_restart_nodes(&world, 0, 3);
-    expect_recovery();
-    WAIT_UNTIL(1000, server_count_log(&world.servers[0], " failed=3\n") == 1);
-    ck_assert_int_eq(server_count_log(&world.servers[0], "event=no_quorum"), 1);
-    world_stop(&world);
-}
-
-/* They are probed again where a connection is new; nobody misses them. */
-TEST(votes_that_are_back_at_once_are_no_lost_quorum)
-{
-    world_start(&world, N, "");
-    for (int i = 0; i < 20; i++) {
-        for (int node = 0; node < 3; node++)
-            node_disconnect(&world.nodes[node]);
-        WAIT_UNTIL(20000, are_voting(N));
-    }
-    ck_assert_int_eq(server_count_log(&world.servers[0], "level=error"), 0);
-    ck_assert_int_eq(server_count_log(&world.servers[0], "event=quorum"), 1);
-    world_stop(&world);
+    answer_expect(lock_acquire(here, "order:42", TTL_MS, NULL), 503,
+                  "no_quorum");
 }
 
 /* The acquires lie in the paused nodes' sockets, and must not come to life. */
 TEST(three_paused_nodes_are_no_quorum_until_one_is_back)
 {
-    world_start(&world, N, "");
-    world_pause_nodes(&world, 0, 3);
+    world_start(N, "");
+    world_pause_nodes(0, 3);
     for (int i = 0; i < 5; i++)
         expect_no_quorum();
-    WAIT_UNTIL(20000, are_voting(2));
+    rival_await_count(0, 2);
     expect_no_quorum();
-    world_resume_nodes(&world, 0, 3);
-    expect_recovery();
-    world_stop(&world);
+    world_resume_nodes(0, 3);
+    rival_await_count(0, N);
+    expect_no_keys(); /* of the acquires that were lost meanwhile */
+    lock_expect_cycle(here, "order:42");
+    expect_no_keys();
+    world_stop();
 }

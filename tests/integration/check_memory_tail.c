@@ -34,7 +34,6 @@ enum {
     LAST_MS = 100,    /* before the holder's end the next client asks anyway */
     SPARE_MS = 500,   /* that must be left when the node is back */
     SOON_MS = 10000,
-    RETURN_MS = 40000,
 };
 
 struct scene {
@@ -44,7 +43,6 @@ struct scene {
     bool is_overtaken; /* by the holder's request: one of the second server */
 };
 
-static struct world world;
 static struct ways ways;
 static struct holder holder;
 static struct node *const victim = &world.nodes[VICTIM];
@@ -65,24 +63,23 @@ static int tries_wanted(void)
 
 static void start(const struct scene *scene, int nodes)
 {
-    world_start_nodes(&world, nodes);
+    world_start_nodes(nodes);
     node_kill(victim);
     victim->is_lazy = true;
     node_start(victim);
-    ways_start_between(&ways, &world, SERVERS);
+    ways_start_between(&ways, SERVERS);
     for (int i = 1; i < nodes; i++)
         ways_delay(&ways, HOLDERS, i, WAY_TO_SERVER, scene->late_ms);
     for (int i = 0; i < SERVERS; i++)
-        world_start_server(&world, i, scene->options[i]);
+        world_start_server(i, scene->options[i]);
     for (int i = 0; i < SERVERS; i++)
-        world_wait_ready(&world, i);
-    WAIT_UNTIL(RETURN_MS, rival_all_vote_everywhere(&world));
+        world_wait_ready(i);
+    AWHILE(rival_all_vote_everywhere());
 }
 
 /* ---- the way to a lock that is forgotten ----------------------------------
  */
 
-/* How often the second server has looked at the node. */
 static int count_looks(void)
 {
     const char *sample =
@@ -95,7 +92,7 @@ static int64_t wait_for_look(void)
 {
     int looks = count_looks();
 
-    WAIT_UNTIL(SOON_MS, count_looks() > looks);
+    SOON(count_looks() > looks);
     return harness_now_ms();
 }
 
@@ -104,7 +101,7 @@ static void pause_until(int64_t at_ms)
     int64_t left_ms = at_ms - harness_now_ms();
 
     if (left_ms > 0)
-        harness_pause_ms((int)left_ms);
+        pause_ms((int)left_ms);
 }
 
 /* The way from the second server to the nodes of the holder's majority that
@@ -136,7 +133,7 @@ static void let_it_be_overtaken(void)
     int64_t until_ms = harness_now_ms() + EARLIER_MS;
 
     while (!have_voted() && harness_now_ms() < until_ms)
-        harness_pause_ms(1);
+        pause_ms(1);
     set_ways_of_second(ways_open);
 }
 
@@ -151,7 +148,7 @@ static bool try_to_hold(const struct scene *scene, long *length)
         pause_until(ask_ms - EARLIER_MS);
         send_what_is_overtaken();
     }
-    world_set(&world, quorum(), others, RESOURCE, "occupied", SOON_MS);
+    world_set(quorum(), others, RESOURCE, "occupied", SOON_MS);
     pause_until(ask_ms);
     ways_close(&ways, HOLDERS, VICTIM, WAY_TO_NODE);
     int looks = count_looks();
@@ -159,7 +156,7 @@ static bool try_to_hold(const struct scene *scene, long *length)
     int fd = waiter_send(&world.servers[HOLDERS], RESOURCE, TTL_MS, 0);
     if (scene->is_overtaken)
         let_it_be_overtaken();
-    WAIT_UNTIL(SOON_MS, count_looks() > looks);
+    SOON(count_looks() > looks);
     *length = node_file_length(victim);
     ways_open(&ways, HOLDERS, VICTIM, WAY_TO_NODE);
     struct verdict verdict = waiter_read(fd, SOON_MS);
@@ -186,7 +183,7 @@ static void forget(long length)
  * before the node votes. */
 static bool may_ask(void)
 {
-    return rival_is_voting(&world, SECOND, VICTIM) ||
+    return rival_is_voting(SECOND, VICTIM) ||
            harness_now_ms() > holder.ends_ms - LAST_MS;
 }
 
@@ -202,14 +199,14 @@ static bool gets_it_too(void)
 
     while (harness_now_ms() < holder.ends_ms) {
         if (!may_ask() || !is_granted(&lock)) {
-            harness_pause_ms(5);
+            pause_ms(5);
             continue;
         }
         bool is_held = harness_now_ms() < holder.ends_ms;
         (void)lock_release(second, &lock); /* or its TTL ends it */
         return is_held;
     }
-    WAIT_UNTIL(RETURN_MS, is_granted(&lock));
+    AWHILE(is_granted(&lock));
     ck_assert_int_gt(lock.number, holder.lock.number);
     (void)lock_release(second, &lock);
     return false;
@@ -226,7 +223,7 @@ static void play(const struct scene *scene, int nodes)
     while (tries < tries_wanted()) {
         long length = 0;
         bool is_held = try_to_hold(scene, &length);
-        world_del(&world, quorum(), others, RESOURCE);
+        world_del(quorum(), others, RESOURCE);
         if (is_held)
             forget(length);
         if (is_held && harness_now_ms() + SPARE_MS < holder.ends_ms) {
@@ -238,9 +235,9 @@ static void play(const struct scene *scene, int nodes)
         }
         if (is_held)
             server_resume(&world.servers[HOLDERS]);
-        WAIT_UNTIL(RETURN_MS, rival_all_vote_everywhere(&world));
+        AWHILE(rival_all_vote_everywhere());
     }
-    world_stop(&world);
+    world_stop();
     printf("%d nodes, %d tries, %d missed: %d with two holders\n", nodes, tries,
            missed, broken);
     ck_assert_msg(broken == 0, "two holders: %d of %d tries", broken, tries);

@@ -5,19 +5,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "http.h"
 
-enum { HEARD_MS = 10000 };
-
-static struct world world;
-static struct server *const server = &world.servers[0];
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static int manager;
 
@@ -44,8 +38,7 @@ static const char *heard(void)
 {
     static char message[512];
     ssize_t len = -1;
-    WAIT_UNTIL(HEARD_MS,
-               (len = recv(manager, message, sizeof message - 1, 0)) > 0);
+    SOON((len = recv(manager, message, sizeof message - 1, 0)) > 0);
     message[len] = '\0';
     return message;
 }
@@ -68,25 +61,25 @@ SUITE(notify, .timeout_s = 60, .set_up = set_up, .tear_down = tear_down);
 /* On READY=1 systemd starts what comes after: it must find a server. */
 TEST(ready_is_told_when_clients_can_connect)
 {
-    world_start_nodes(&world, 3);
-    world_start_server(&world, 0, "");
+    world_start_nodes(3);
+    world_start_server(0, "");
     const char *message = heard();
-    ck_assert_int_eq(http_probe(server, "/livez"), 200);
+    ck_assert_int_eq(http_probe(here, "/livez"), 200);
     const char *status = textf(
-        "READY=1\nSTATUS=serving on 127.0.0.1:%d over 3 nodes", server->port);
+        "READY=1\nSTATUS=serving on 127.0.0.1:%d over 3 nodes", here->port);
     ck_assert_str_eq(message, status);
     ck_assert(hears_nothing());
-    world_stop(&world);
+    world_stop();
 }
 
 TEST(a_reload_is_told_from_begin_to_end)
 {
-    world_start(&world, 1, AT_SIGHT);
+    world_start(1, AT_SIGHT);
     heard();
     for (int i = 0; i < 3; i++) {
         char status[32];
         int64_t told_us = 0, before_us = monotonic_us();
-        kill(server->pid, SIGHUP);
+        kill(here->pid, SIGHUP);
         ck_assert_int_eq(sscanf(heard(),
                                 "RELOADING=1\nMONOTONIC_USEC=%" SCNd64
                                 "\nSTATUS=%31s",
@@ -98,33 +91,21 @@ TEST(a_reload_is_told_from_begin_to_end)
         ck_assert_has(heard(), "READY=1\n");
     }
     ck_assert(hears_nothing());
-    world_stop(&world);
+    world_stop();
 }
 
 /* It would be READY=1, which takes the end back. */
 TEST(who_drains_tells_of_no_reload)
 {
-    world_start(&world, 1, AT_SIGHT " --drain-ms 60000");
+    world_start(1, AT_SIGHT " --drain-ms 60000");
     heard();
-    kill(server->pid, SIGTERM);
+    kill(here->pid, SIGTERM);
     ck_assert_str_eq(heard(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=73000000\n"
                               "STATUS=draining for 60000 ms");
-    kill(server->pid, SIGHUP);
-    WAIT_UNTIL(HEARD_MS, http_probe(server, "/readyz") == 503);
-    kill(server->pid, SIGTERM);
-    ck_assert_int_eq(harness_reap(server->pid, 20000), 0);
-    server->pid = 0;
+    kill(here->pid, SIGHUP);
+    SOON(http_probe(here, "/readyz") == 503);
+    kill(here->pid, SIGTERM);
+    server_await_end(here);
     ck_assert(hears_nothing());
-    world_stop(&world);
-}
-
-/* A manager may not take it for started, and may not try it again. */
-TEST(a_bad_configuration_is_never_ready)
-{
-    char *output;
-    char *argv[] = {(char *)harness_binary(), NULL};
-    ck_assert_int_eq(harness_run(argv, NULL, &output), 78);
-    ck_assert_msg(strstr(output, "REDLOCKD_NODES"), "%s", output);
-    ck_assert(hears_nothing());
-    free(output);
+    world_stop();
 }

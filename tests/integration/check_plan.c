@@ -18,63 +18,51 @@ enum {
     PAUSE = 3,
     UNKNOWN = 4,
     REFUSED = 5,
-    SERVE_MS = 20000,
     WORDS_MAX = 16,
     TEXT_SIZE = 8000,
     OPTIONS_SIZE = 400,
 };
 
-static struct world world;
 static char text[TEXT_SIZE];
 
-SUITE(plan, .timeout_s = 120);
-
 /* ---- servers and nodes --------------------------------------------------- */
-
-/* These nodes under names from first on; before: other options. */
-static const char *options_of(const char *before, char first, const int nodes[],
-                              int count)
-{
-    return world_name_nodes(&world, before, first, nodes, count);
-}
 
 static const int usual[NODES] = {0, 1, 2, 3, 4};
 static const int others[] = {5, 6, 7};
 
-static void wait_until_vote(int server, int count)
+/* A server over these nodes, all of which vote. */
+static void serve(int server, const char *options, const char *names,
+                  const int nodes[])
 {
-    WAIT_UNTIL(SERVE_MS, http_probe(&world.servers[server], "/readyz") == 200);
-    WAIT_UNTIL(SERVE_MS, rival_count_voting(&world, server) == count);
+    world_start_server(server, world_name_nodes(options, names, nodes));
+    world_await(server, "/readyz");
+    rival_await_count(server, (int)strlen(names));
 }
 
-static void admit(char first, const int nodes[], int count)
+static void admit(const char *names, const int nodes[])
 {
-    world_start_server(&world, 1, options_of(AT_SIGHT, first, nodes, count));
-    wait_until_vote(1, count);
-    world_stop_server(&world, 1);
+    serve(1, AT_SIGHT, names, nodes);
+    world_stop_server(1);
 }
 
 static void begin(void)
 {
-    world_start_nodes(&world, ALL);
-    admit('a', usual, NODES);
-    admit('x', others, 3);
+    world_start_nodes(ALL);
+    admit("abcde", usual);
+    admit("xyz", others);
 }
 
-/* A server over the usual nodes, all of which vote. */
-static void serve(void)
+static void begin_and_serve(void)
 {
-    world_start_server(&world, 0, options_of("", 'a', usual, NODES));
-    wait_until_vote(0, NODES);
+    begin();
+    serve(0, "", "abcde", usual);
 }
 
-static void end(void)
+/* Nobody is disturbed. */
+static void expect_service(void)
 {
-    if (world.servers[0].pid != 0) {
-        ck_assert_int_eq(rival_count_voting(&world, 0), NODES);
-        rival_cycle(&world.servers[0], "cycled");
-    }
-    world_stop(&world);
+    ck_assert_int_eq(rival_count_voting(0), NODES);
+    rival_cycle(here, "cycled");
 }
 
 /* ---- the plan ------------------------------------------------------------ */
@@ -118,93 +106,32 @@ static int number_behind(const char *begin)
 static const char held[] = "\nheld: the locks that were granted so far end "
                            "within ";
 
+SUITE(plan, .timeout_s = 120, .set_up_once = begin_and_serve,
+      .tear_down_once = world_finish);
+
 /* ---- the same names ------------------------------------------------------ */
 
 /* It has the address of a server that runs: it does not listen there. */
 TEST(an_unchanged_configuration_goes_on)
 {
     struct lock lock;
-    begin();
-    serve();
-    const char *before = textf("--listen 127.0.0.1:%d", world.servers[0].port);
-    EXPECT_PLAN(GOES_ON, options_of(before, 'a', usual, NODES));
+    const char *before = textf("--listen 127.0.0.1:%d", here->port);
+    EXPECT_PLAN(GOES_ON, world_name_nodes(before, "abcde", usual));
     EXPECT("votes; goes on\n");
     EXPECT("\nvotes: 5 of 5, and 3 are needed\n");
     EXPECT("\nepoch: 1\n");
     EXPECT("\nheld: nothing\n");
     EXPECT("\npause: none");
-    lock_take(&world.servers[0], "held", 30000, &lock);
-    EXPECT_PLAN(GOES_ON, options_of("--config-epoch 20 --max-ttl-ms 90000", 'a',
-                                    usual, NODES));
+    lock_take(here, "held", 30000, &lock);
+    EXPECT_PLAN(GOES_ON,
+                world_name_nodes("--config-epoch 20 --max-ttl-ms 90000",
+                                 "abcde", usual));
     EXPECT("\nepoch: 1, which the nodes carry; 20");
     ck_assert_int_le(number_behind(held), 31);
     ck_assert_int_gt(number_behind(held), 1);
     ck_assert_str_eq(node_text(&world.nodes[0], "HGET redlockd:state max_ttl"),
                      "60000");
-    end();
-}
-
-TEST(a_new_address_votes_once_the_old_machine_is_left)
-{
-    static const int moved[] = {0, 1, 2, 3, 8};
-    begin();
-    serve();
-    EXPECT_PLAN(GOES_ON, options_of("", 'a', moved, NODES));
-    EXPECT(": another machine votes under this name; votes within ");
-    EXPECT("\nvotes: 4 of 5");
-    EXPECT("\nwithout a vote: e\n");
-    ck_assert_int_eq(rival_count_voting(&world, 0), NODES);
-    harness_pause_ms(2000); /* the others have heard of its last generations */
-    world_stop_server(&world, 0);
-    EXPECT_PLAN(GOES_ON, options_of("", 'a', moved, NODES));
-    EXPECT(": another machine has had this name since, or this one has lost "
-           "its memory; votes within 12 s\n");
-    EXPECT("\nwithout a vote: e (within 12 s)\n");
-    end();
-}
-
-TEST(swapped_addresses_are_named)
-{
-    static const int swapped[] = {1, 0, 2, 3, 4};
-    begin();
-    serve();
-    EXPECT_PLAN(GOES_ON, options_of("", 'a', swapped, NODES));
-    EXPECT("\nnode a at 127.0.0.1:");
-    EXPECT(": this machine is used under the name b; does not vote");
-    EXPECT(": this machine is used under the name a; does not vote");
-    EXPECT("\nvotes: 3 of 5");
-    end();
-}
-
-TEST(the_node_of_another_cluster_is_named)
-{
-    static const int wrong[] = {0, 1, 2, 3, 5};
-    begin();
-    serve();
-    EXPECT_PLAN(GOES_ON, options_of("", 'a', wrong, NODES));
-    EXPECT(": carries other names, of epoch 1; does not vote, and is left "
-           "alone\n");
-    EXPECT("\nvotes: 4 of 5");
-    end();
-}
-
-TEST(dead_nodes_are_named)
-{
-    begin();
-    serve();
-    node_kill(&world.nodes[4]);
-    EXPECT_PLAN(GOES_ON, options_of("", 'a', usual, NODES));
-    EXPECT(textf("\nnode e at 127.0.0.1:%d: is out of reach (",
-                 world.nodes[4].port));
-    EXPECT("\nvotes: 4 of 5");
-    EXPECT("\nwithout a vote: e\n");
-    world_stop_server(&world, 0);
-    node_kill(&world.nodes[3]);
-    node_pause(&world.nodes[2]);
-    EXPECT_PLAN(UNKNOWN, options_of("", 'a', usual, NODES));
-    EXPECT("\ncannot tell: 2 of 5 nodes were reached, and 3 are needed\n");
-    node_resume(&world.nodes[2]);
-    end();
+    expect_service();
 }
 
 /* ---- other names --------------------------------------------------------- */
@@ -212,52 +139,55 @@ TEST(dead_nodes_are_named)
 TEST(five_names_become_three)
 {
     struct lock lock;
-    begin();
-    serve();
-    lock_take(&world.servers[0], "held", 30000, &lock);
-    EXPECT_PLAN(PAUSE, options_of("", 'a', usual, 3));
+    lock_take(here, "held, too", 30000, &lock);
+    EXPECT_PLAN(PAUSE, world_name_nodes("", "abc", usual));
     EXPECT(": carries other names, of epoch 1; does not vote");
     EXPECT("\nepoch: 1 is too low");
     EXPECT("give --config-epoch 2\n");
-    EXPECT_PLAN(PAUSE, options_of("--config-epoch 7", 'a', usual, 3));
+    EXPECT_PLAN(PAUSE, world_name_nodes("--config-epoch 7", "abc", usual));
     EXPECT("\nepoch: 7 is too high");
     EXPECT("give --config-epoch 2\n");
-    EXPECT_PLAN(PAUSE, options_of("--config-epoch 2", 'a', usual, 3));
+    EXPECT_PLAN(PAUSE, world_name_nodes("--config-epoch 2", "abc", usual));
     EXPECT(": carries other names, of epoch 1; is taken from them");
     EXPECT("\nepoch: 2 replaces other names, which carry 1\n");
     ck_assert_int_le(number_behind(held), 31);
     ck_assert_int_le(number_behind("\npause: "), 34);
     EXPECT(" s if it begins now, 67 s at most; meanwhile");
-    end();
+    expect_service();
 }
 
-/* As the plan tells it, or earlier; the machine may be busy. */
-TEST(the_pause_is_that_of_the_plan)
+/* ---- nodes that die -------------------------------------------------------
+ */
+
+GROUP(own, .timeout_s = 120);
+
+TEST(dead_nodes_are_named)
 {
-    enum { BUSY_MS = 10000 };
-    begin();
-    EXPECT_PLAN(PAUSE, options_of("--config-epoch 2", 'a', usual, 3));
-    EXPECT("\nheld: nothing\n");
-    int pause_ms = number_behind("\npause: ") * 1000;
-    int64_t began_ms = harness_now_ms();
-    world_start_server(&world, 0,
-                       options_of("--config-epoch 2", 'a', usual, 3));
-    wait_until_vote(0, 3);
-    ck_assert_int_le(harness_now_ms() - began_ms, pause_ms + BUSY_MS);
-    rival_cycle(&world.servers[0], "cycled");
-    EXPECT_PLAN(GOES_ON, options_of("--config-epoch 2", 'a', usual, 3));
-    world_stop(&world);
+    begin_and_serve();
+    node_kill(&world.nodes[4]);
+    EXPECT_PLAN(GOES_ON, world_name_nodes("", "abcde", usual));
+    EXPECT(textf("\nnode e at 127.0.0.1:%d: is out of reach (",
+                 world.nodes[4].port));
+    EXPECT("\nvotes: 4 of 5");
+    EXPECT("\nwithout a vote: e\n");
+    world_stop_server(0);
+    node_kill(&world.nodes[3]);
+    node_pause(&world.nodes[2]);
+    EXPECT_PLAN(UNKNOWN, world_name_nodes("", "abcde", usual));
+    EXPECT("\ncannot tell: 2 of 5 nodes were reached, and 3 are needed\n");
+    node_resume(&world.nodes[2]);
+    world_stop();
 }
 
 TEST(story_65_other_names_need_a_majority_of_the_old_ones)
 {
     begin();
     node_kill(&world.nodes[2]);
-    EXPECT_PLAN(REFUSED, options_of("--config-epoch 2", 'a', usual, 3));
+    EXPECT_PLAN(REFUSED, world_name_nodes("--config-epoch 2", "abc", usual));
     EXPECT("\nmissing: c\n");
     EXPECT("\nrefused: of the 5 old names, 2 are here with all their memory, "
            "and 3 are needed");
-    end();
+    world_stop();
 }
 
 /* ---- nothing is left ----------------------------------------------------- */
@@ -271,33 +201,38 @@ static void digest(char digests[ALL][64])
 
 static const struct {
     const char *before;
-    char first;
-    int count;
+    const char *names;
     int nodes[NODES];
 } configurations[] = {
-    {"", 'a', NODES, {0, 1, 2, 3, 4}},
-    {"--max-ttl-ms 900000 --config-epoch 9", 'a', NODES, {0, 1, 2, 3, 4}},
-    {"", 'a', NODES, {1, 0, 2, 3, 8}},
-    {"", 'a', NODES, {0, 1, 2, 3, 5}},
-    {"--config-epoch 2", 'a', 3, {0, 1, 2}},
-    {"--config-epoch 2 --take-over 2", 'p', 4, {0, 5, 6, 8}},
-    {AT_SIGHT " --config-epoch 2", 'p', 4, {0, 5, 6, 8}},
-    {"--first-start yes", 'a', 1, {8}},
-    {AT_SIGHT, 'a', 1, {8}},
+    {"", "abcde", {0, 1, 2, 3, 4}},
+    {"--max-ttl-ms 900000 --config-epoch 9", "abcde", {0, 1, 2, 3, 4}},
+    {"", "abcde", {1, 0, 2, 3, 8}},
+    {"", "abcde", {0, 1, 2, 3, 5}},
+    {"--config-epoch 2", "abc", {0, 1, 2}},
+    {"--config-epoch 2 --take-over 2", "pqrs", {0, 5, 6, 8}},
+    {AT_SIGHT " --config-epoch 2", "pqrs", {0, 5, 6, 8}},
+    {"--first-start yes", "a", {8}},
+    {AT_SIGHT, "a", {8}},
 };
 
-TEST_EACH(nothing_is_left_on_the_nodes, configurations)
+/* Nor is it in the way of a server of the same names. */
+TEST(nothing_is_left_on_the_nodes)
 {
     char before[ALL][64], after[ALL][64];
     begin();
     digest(before);
-    int status =
-        plan(options_of(configurations[_i].before, configurations[_i].first,
-                        configurations[_i].nodes, configurations[_i].count));
-    ck_assert_msg(status == GOES_ON || status == PAUSE, "status %d:%s", status,
-                  text);
-    digest(after);
-    for (int i = 0; i < ALL; i++)
-        ck_assert_str_eq(after[i], before[i]);
-    end();
+    for (size_t i = 0; i < sizeof configurations / sizeof *configurations;
+         i++) {
+        int status = plan(world_name_nodes(configurations[i].before,
+                                           configurations[i].names,
+                                           configurations[i].nodes));
+        ck_assert_msg(status == GOES_ON || status == PAUSE, "status %d:%s",
+                      status, text);
+        digest(after);
+        for (int k = 0; k < ALL; k++)
+            ck_assert_str_eq(after[k], before[k]);
+    }
+    serve(0, "", "abcde", usual);
+    expect_service();
+    world_stop();
 }

@@ -7,8 +7,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "http.h"
 #include "node.h"
@@ -22,8 +20,6 @@ enum {
     HOLDERS = 4, /* processes, for each of two servers */
     SOON_MS = 10000,
 };
-
-static struct world world;
 
 SUITE(quorum, .timeout_s = 240, .tags = "slow");
 
@@ -49,23 +45,22 @@ TEST(a_release_through_another_server_leaves_nothing)
 {
     int cycles = from_environment("QUORUM_CYCLES", 1000);
     struct lock lock;
-    rival_start(&world, N, 2, "");
+    rival_start(N, 2, "");
     for (int i = 0; i < cycles; i++) {
         lock_take(&world.servers[i % 2], textf("cycle:%d", i), 60000, &lock);
         if (i % 100 == 0) /* one that gets onto the other nodes meanwhile */
-            harness_pause_ms(90 + i / 100 % 10 * 2);
-        answer_expect(lock_release(&world.servers[(i + 1) % 2], &lock), 200,
-                      NULL);
+            pause_ms(90 + i / 100 % 10 * 2);
+        lock_drop(&world.servers[(i + 1) % 2], &lock);
     }
-    WAIT_UNTIL(SOON_MS, count_empty() == N);
-    world_stop(&world);
+    SOON(count_empty() == N);
+    world_stop();
 }
 
 /* ---- while nodes die ------------------------------------------------------
  */
 
 static struct board {
-    atomic_bool is_over;
+    atomic_int slow;
     atomic_int lost[2], cycles[2]; /* by server */
 } * board;
 
@@ -94,55 +89,47 @@ static void go_on(struct held *it, int server, const char *resource)
 }
 
 /* Each of its locks at another step. */
-static _Noreturn void hold(int holder, int count)
+static void hold(int holder)
 {
+    int count = from_environment("QUORUM_LOCKS", 80) / (2 * HOLDERS);
     struct held *all = calloc((size_t)count, sizeof *all);
     int server = holder % 2;
-    for (int64_t next_ms = harness_now_ms(); !atomic_load(&board->is_over);) {
+    for (int64_t next_ms = harness_now_ms(); !crowd_is_over();) {
         for (int i = 0; i < count; i++) {
             go_on(&all[i], server, textf("held:%d:%d", holder, i));
         }
         next_ms += STEP_MS;
         int64_t left_ms = next_ms - harness_now_ms();
         if (left_ms > 0)
-            harness_pause_ms((int)left_ms);
-        else /* this machine is too slow: nothing of it counts */
-            _exit(EXIT_FAILURE);
+            pause_ms((int)left_ms);
+        else if (atomic_fetch_add(&board->slow, 1) >= 0)
+            break; /* this machine is too slow: nothing of it counts */
     }
-    _exit(EXIT_SUCCESS);
+    free(all);
 }
 
 /* Server 0 asks a quorum, server 1 all: the same happens to both. */
 TEST(locks_live_on_while_nodes_die)
 {
-    int count = from_environment("QUORUM_LOCKS", 80) / (2 * HOLDERS);
     int kills = from_environment("QUORUM_KILLS", 4);
-    pid_t pids[2 * HOLDERS];
-    int slow = 0;
     board = harness_share(sizeof *board);
-    rival_start(&world, N, 1, "--ask quorum ");
-    rival_start_fresh(&world, 1, "--ask all ");
-    WAIT_UNTIL(SOON_MS, rival_count_voting(&world, 1) == N);
+    rival_start(N, 1, "--ask quorum ");
+    rival_start_fresh(1, "--ask all ");
+    rival_await_count(1, N);
     http_disconnect(); /* no connection is shared */
-    for (int i = 0; i < 2 * HOLDERS; i++) {
-        pids[i] = harness_fork();
-        if (pids[i] == 0)
-            hold(i, count);
-    }
+    crowd_start(2 * HOLDERS, hold);
     for (int i = 0; i < kills; i++) {
         struct node *node = &world.nodes[rand() % N];
-        harness_pause_ms(1000);
+        int cycles = atomic_load(&board->cycles[0]);
+        SOON(atomic_load(&board->cycles[0]) > cycles ||
+             atomic_load(&board->slow) > 0);
         node_kill(node);
         node_start(node);
-        WAIT_UNTIL(2 * SOON_MS, rival_count_voting(&world, 0) == N &&
-                                    rival_count_voting(&world, 1) == N);
+        WAIT_UNTIL(2 * SOON_MS,
+                   rival_count_voting(0) == N && rival_count_voting(1) == N);
     }
-    atomic_store(&board->is_over, true);
-    for (int i = 0; i < 2 * HOLDERS; i++) {
-        int status = 0;
-        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
-        slow += status != 0;
-    }
+    crowd_end();
+    int slow = atomic_load(&board->slow);
     for (int i = 0; i < 2; i++)
         fprintf(stderr, "quorum: asking %s: %d cycles, %d lost, %d too slow\n",
                 i == 0 ? "a quorum" : "all", atomic_load(&board->cycles[i]),
@@ -152,5 +139,5 @@ TEST(locks_live_on_while_nodes_die)
         ck_assert_int_eq(board->lost[1], 0);
         ck_assert_int_gt(board->cycles[0], 0);
     }
-    world_stop(&world);
+    world_stop();
 }

@@ -7,12 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "grant.h"
 #include "http.h"
 #include "node.h"
+#include "rival.h"
 #include "waiter.h"
 
 #define KEY "0123456789abcdef"
@@ -38,24 +36,20 @@ struct crowd {
     atomic_int refused;         /* writes with a number below another's */
     atomic_int longest_wait_ms; /* of a writer */
     atomic_llong highest, of_writers;
-    atomic_bool is_over;
 };
 
-WORLD_WITH_END;
 static struct crowd *crowd;
 
 static void begin(void)
 {
-    world_start(&world, N, "--node-timeout-ms 500");
-    for (int i = 1; i < SERVERS; i++)
-        world_start_server(&world, i, "--node-timeout-ms 500");
-    for (int i = 1; i < SERVERS; i++)
-        world_wait_ready(&world, i);
+    world_start_nodes(N);
+    world_admit_nodes("");
+    world_serve_all(SERVERS, "--node-timeout-ms 500");
     crowd = harness_share(sizeof *crowd);
 }
 
 SUITE(readers, .timeout_s = 90, .set_up_once = begin,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 /* ---- clients ------------------------------------------------------------- */
 
@@ -81,7 +75,7 @@ static void read_it(long long number)
     if (number < atomic_load(&crowd->of_writers))
         atomic_fetch_add(&crowd->stale, 1);
     raise_number(&crowd->highest, number);
-    harness_pause_ms(HOLD_MS);
+    pause_ms(HOLD_MS);
     atomic_fetch_add(&crowd->reads, 1);
     atomic_fetch_sub(&crowd->readers, 1);
 }
@@ -95,7 +89,7 @@ static void write_it(long long number)
         atomic_fetch_add(&crowd->refused, 1);
     raise_number(&crowd->highest, number);
     raise_number(&crowd->of_writers, number);
-    harness_pause_ms(HOLD_MS);
+    pause_ms(HOLD_MS);
     atomic_fetch_add(&crowd->writes, 1);
     atomic_fetch_sub(&crowd->writers, 1);
 }
@@ -113,10 +107,10 @@ static void work(int client)
             : "{\"resource\":\"doc\",\"ttl_ms\":3000,\"mode\":\"shared\"}";
     struct lock grant;
     int64_t since_ms = harness_now_ms();
-    for (int i = 0; !atomic_load(&crowd->is_over); i++) {
+    for (int i = 0; !crowd_is_over(); i++) {
         const struct answer *answer = grant_ask(server, json, NULL, &grant);
         if (answer->status != 201) {
-            harness_pause_ms(1 + client % 7);
+            pause_ms(1 + client % 7);
             continue;
         }
         if (is_writer)
@@ -129,63 +123,32 @@ static void work(int client)
         (void)lock_release(&world.servers[i % SERVERS], &grant);
         since_ms = harness_now_ms();
         if (is_writer)
-            harness_pause_ms(20);
+            pause_ms(20);
     }
-}
-
-static json_int_t count_voting(void)
-{
-    const struct answer *answer =
-        HTTP(&world.servers[0], .method = "GET", .path = "/nodes");
-    return answer_int(answer, "voting");
 }
 
 /* One node at a time: the others are a majority. */
 static void disturb(int i)
 {
-    struct node *node = &world.nodes[i % N];
-    WAIT_UNTIL(SOON_MS, count_voting() >= N - 1);
-    if (i % 3 == 0) {
-        node_pause(node);
-        harness_pause_ms(FAULT_MS / 2);
-        node_resume(node);
-    } else if (i % 3 == 1) {
-        node_kill(node);
-        harness_pause_ms(FAULT_MS / 2);
-        node_start(node);
-    } else {
-        node_do(node, "FLUSHALL");
-        harness_pause_ms(FAULT_MS / 2);
-    }
-    harness_pause_ms(FAULT_MS / 2);
+    AWHILE(rival_count_voting(0) >= N - 1);
+    node_disturb(&world.nodes[i % N], "pkf"[i % 3], FAULT_MS / 2);
+    pause_ms(FAULT_MS / 2);
 }
 
 static void run(bool has_faults)
 {
     const char *given = getenv("READERS_MS");
     int run_ms = given != NULL ? atoi(given) : 3 * FAULT_MS;
-    pid_t pids[CLIENTS];
     memset(crowd, 0, sizeof *crowd);
-    for (int i = 0; i < CLIENTS; i++) {
-        pids[i] = harness_fork();
-        if (pids[i] == 0) {
-            work(i);
-            _exit(0);
-        }
-    }
+    crowd_start(CLIENTS, work);
     int64_t end_ms = harness_now_ms() + run_ms;
     for (int i = 0; harness_now_ms() < end_ms; i++) {
         if (has_faults)
             disturb(i);
         else
-            harness_pause_ms(FAULT_MS);
+            pause_ms(FAULT_MS);
     }
-    atomic_store(&crowd->is_over, true);
-    for (int i = 0; i < CLIENTS; i++) {
-        int status;
-        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
-        ck_assert_int_eq(status, 0);
-    }
+    crowd_end();
     printf("readers: %d reads, at most %d at once, %d writes, a writer waited "
            "at most %d ms\n",
            atomic_load(&crowd->reads), atomic_load(&crowd->most_readers),
@@ -209,43 +172,6 @@ TEST(story_62_no_writer_beside_anybody)
 #define SHARED(resource)                                                       \
     "{\"resource\":\"" resource "\",\"mode\":\"shared\",\"ttl_ms\":9000}"
 
-TEST(sixty_four_hold_it_at_once)
-{
-    struct lock grants[64];
-    struct lock lock;
-    for (int i = 0; i < 64; i++)
-        grant_take(&world.servers[i % SERVERS], SHARED("many"), NULL,
-                   &grants[i]);
-    answer_expect(lock_acquire(&world.servers[0], "many", 1000, &lock), 409,
-                  "lock_held");
-    /* when all nodes have all of them */
-    WAIT_UNTIL(SOON_MS, answer_int(lock_inspect(&world.servers[1], "many"),
-                                   "readers") == 64);
-    for (int i = 0; i < 64; i++)
-        answer_expect(lock_release(&world.servers[i % 2], &grants[i]), 200,
-                      NULL);
-    lock_take(&world.servers[0], "many", 1000, &lock);
-}
-
-/* But those who are in stay in, and one that leaves makes room. */
-TEST(one_more_than_may_is_refused)
-{
-    struct world own;
-    struct lock grants[3];
-    world_start(&own, 3, "--max-readers 2");
-    const struct server *server = &own.servers[0];
-    grant_take(server, SHARED("full"), KEY, &grants[0]);
-    grant_take(server, SHARED("full"), NULL, &grants[1]);
-    const struct answer *answer = grant_ask(server, SHARED("full"), NULL, NULL);
-    answer_expect(answer, 409, "too_many_readers");
-    ck_assert_int_eq(answer_int(answer, "held_by.readers"), 2);
-    answer_expect(grant_ask(server, SHARED("full"), KEY, &grants[0]), 200,
-                  NULL);
-    answer_expect(lock_release(server, &grants[1]), 200, NULL);
-    grant_take(server, SHARED("full"), NULL, &grants[2]);
-    world_stop(&own);
-}
-
 #define WAITS(resource)                                                        \
     "{\"resource\":\"" resource "\",\"mode\":\"shared\",\"ttl_ms\":20000,"     \
     "\"wait_ms\":20000}"
@@ -268,128 +194,25 @@ TEST(of_two_at_once_with_one_key_one_gets_in)
 {
     struct lock writer, reader;
     int fds[2];
-    grant_take(&world.servers[0], "{\"resource\":\"twice\",\"ttl_ms\":9000}",
-               NULL, &writer);
+    grant_take(here, "{\"resource\":\"twice\",\"ttl_ms\":9000}", NULL, &writer);
     for (int i = 0; i < 2; i++) {
         fds[i] = grant_send(&world.servers[i], WAITS("twice"), KEY);
         waiter_expect_count(&world.servers[i], 1);
     }
-    harness_pause_ms(1500); /* more than the doubt about their clocks */
-    answer_expect(lock_release(&world.servers[2], &writer), 200, NULL);
+    pause_ms(1500); /* more than the doubt about their clocks */
+    lock_drop(&world.servers[2], &writer);
     int first = readable(fds);
     (void)grant_read(fds[first], 201, SOON_MS);
-    struct pollfd other = {.fd = fds[1 - first], .events = POLLIN};
-    ck_assert_int_eq(poll(&other, 1, 1500), 0);
-    answer_expect(grant_ask(&world.servers[2], SHARED("twice"), KEY, &reader),
-                  200, NULL);
+    raw_stays(fds[1 - first], 1500);
+    expect_ok(grant_ask(&world.servers[2], SHARED("twice"), KEY, &reader));
     for (int i = 0; i < N; i++)
-        WAIT_UNTIL(SOON_MS, node_integer(&world.nodes[i], "ZCARD twice") == 1);
-    answer_expect(lock_release(&world.servers[2], &reader), 200, NULL);
+        AWHILE(node_integer(&world.nodes[i], "ZCARD twice") == 1);
+    lock_drop(&world.servers[2], &reader);
     reader = grant_read(fds[1 - first], 201, SOON_MS); /* as soon as it may */
-    answer_expect(lock_release(&world.servers[2], &reader), 200, NULL);
-}
-
-/* By an operator, who knows none of their numbers. */
-TEST(all_are_released_by_force)
-{
-    struct lock grants[3];
-    struct lock lock;
-    for (int i = 0; i < 3; i++)
-        grant_take(&world.servers[i % 2], SHARED("forced"), NULL, &grants[i]);
-    const struct answer *answer = HTTP(&world.servers[2], .method = "DELETE",
-                                       .path = "/locks/forced?force=all");
-    answer_expect(answer, 200, NULL);
-    ck_assert_int_ge(answer_int(answer, "nodes.released"), 1);
-    const char *line =
-        textf("event=force_release request_id=%s mode=shared resource=forced\n",
-              answer_header(answer, "X-Request-Id"));
-    char *log = harness_read_file(world.servers[2].log);
-    ck_assert_has(log, line);
-    free(log);
-    lock_take(&world.servers[1], "forced", 9000, &lock);
-    for (int i = 0; i < 3; i++)
-        ck_assert_int_gt(lock.number, grants[i].number);
-    answer_expect(HTTP(&world.servers[0], .method = "DELETE",
-                       .path = "/locks/forced?force=all"),
-                  409, "not_owner");
-    answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
-    /* where they were not asked for at first, they come later, and leave */
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "forced") == 0);
-    harness_pause_ms(2000);
-    ck_assert_int_eq(world_count_keys(&world, "forced"), 0);
-    answer_expect(HTTP(&world.servers[0], .method = "DELETE",
-                       .path = "/locks/forced?force=all"),
-                  404, "lock_not_found");
+    lock_drop(&world.servers[2], &reader);
 }
 
 #define TO_SHARED "\"mode\":\"shared\""
-
-TEST(a_downgrade_lets_readers_in)
-{
-    struct lock writer, reader;
-    const struct server *server = &world.servers[0];
-    grant_take(server, "{\"resource\":\"down\",\"ttl_ms\":9000}", NULL,
-               &writer);
-    answer_expect(grant_ask(&world.servers[1], SHARED("down"), NULL, NULL), 409,
-                  "lock_held");
-    const struct answer *answer = answer_expect(
-        grant_extend(&world.servers[1], &writer, TO_SHARED), 200, NULL);
-    ck_assert_str_eq(answer_text(answer, "mode"), "shared");
-    PRINT_TO(writer.token, "%s", answer_text(answer, "token"));
-    grant_take(&world.servers[1], SHARED("down"), NULL, &reader);
-    ck_assert_int_gt(reader.number, writer.number);
-    answer_expect(grant_extend(server, &writer, "\"mode\":\"exclusive\""), 409,
-                  "upgrade_refused");
-    answer_expect(lock_release(server, &writer), 200, NULL);
-    answer_expect(lock_release(server, &reader), 200, NULL);
-}
-
-/* As docs/clients.md says: it cannot be told from what a downgrade gave. But
- * the answers say what the lock is then. */
-TEST(a_writers_token_in_the_readers_form_asks_for_a_downgrade)
-{
-    struct lock writer;
-    const struct server *server = &world.servers[0];
-    char json[400];
-    for (int is_batch = 0; is_batch < 2; is_batch++) {
-        grant_take(server, "{\"resource\":\"form\"}", NULL, &writer);
-        char *form = strchr(writer.token, '.');
-        *form = '~';
-        PRINT_TO(json,
-                 "{\"operations\":[{\"operation\":\"extend\",\"id\":\"form\","
-                 "\"token\":\"%s\"}]}",
-                 writer.token);
-        const struct answer *answer =
-            is_batch
-                ? HTTP(server, .method = "POST", .path = "/batch", .json = json)
-                : lock_extend(server, &writer, 9000);
-        answer_expect(answer, 200, NULL);
-        ck_assert_has(answer->body, "\"mode\":\"shared\"");
-        ck_assert_has(answer->body, writer.token);
-        *form = '.';
-        answer_expect(lock_extend(server, &writer, 9000), 409, "not_owner");
-        *form = '~';
-        answer_expect(lock_release(server, &writer), 200, NULL);
-    }
-}
-
-/* The writer's lock would end long after; and who heard of nothing would ask
- * again in five seconds. */
-TEST(a_reader_that_waits_hears_of_a_downgrade)
-{
-    struct lock writer;
-    const struct server *server = &world.servers[0];
-    grant_take(server, "{\"resource\":\"heard\",\"ttl_ms\":9000}", NULL,
-               &writer);
-    int reader = grant_send(&world.servers[1],
-                            "{\"resource\":\"heard\",\"mode\":\"shared\","
-                            "\"wait_ms\":3500}",
-                            NULL);
-    waiter_expect_count(&world.servers[1], 1);
-    harness_pause_ms(1000); /* until it listens */
-    answer_expect(grant_extend(server, &writer, TO_SHARED), 200, NULL);
-    (void)grant_read(reader, 201, SOON_MS);
-}
 
 /*
  * Three of five nodes have the reader's form of the token, and two of them
@@ -400,20 +223,19 @@ TEST(a_reader_that_waits_hears_of_a_downgrade)
 TEST(an_extend_of_a_reader_finds_what_a_downgrade_did_not_reach)
 {
     struct lock it;
-    const struct server *server = &world.servers[0];
-    world_wait_ready(&world, 0);
+    const struct server *server = here;
+    world_wait_ready(0);
     grant_take(server, "{\"resource\":\"half\",\"ttl_ms\":20000}", NULL, &it);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "half") == N);
-    world_pause_nodes(&world, 3, 5);
-    const struct answer *answer = answer_expect(
-        grant_extend(server, &it, TO_SHARED ",\"ttl_ms\":20000"), 200, NULL);
+    AWHILE(count_keys("half") == N);
+    world_pause_nodes(3, 5);
+    const struct answer *answer =
+        expect_ok(grant_extend(server, &it, TO_SHARED ",\"ttl_ms\":20000"));
     PRINT_TO(it.token, "%s", answer_text(answer, "token"));
-    world_pause_nodes(&world, 0, 2);
-    harness_pause_ms(700); /* the downgrade comes too late to the others */
-    world_resume_nodes(&world, 3, 5);
-    WAIT_UNTIL(9000,
-               grant_extend(server, &it, "\"ttl_ms\":20000")->status == 200);
-    world_resume_nodes(&world, 0, 2);
+    world_pause_nodes(0, 2);
+    pause_ms(700); /* the downgrade comes too late to the others */
+    world_resume_nodes(3, 5);
+    SOON(grant_extend(server, &it, "\"ttl_ms\":20000")->status == 200);
+    world_resume_nodes(0, 2);
 }
 
 /* Last: the nodes that it starts end with it. A node that has forgotten waits

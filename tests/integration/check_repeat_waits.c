@@ -15,10 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "delay.h"
-#include "grant.h"
 #include "node.h"
 #include "waiter.h"
+#include "ways.h"
 
 #define LIMIT "--max-ttl-ms 3000"
 #define OTHER_KEY "0f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"
@@ -30,14 +29,11 @@ enum {
     BEHIND_MS = 400,
     SLOW_MS = 90,
     SOON_MS = 9000,
-    VOTING_MS = 20000,
     /* half a second of it because of the clocks */
     REGAINED_MS = 1500,
     DOUBLED_MS = 1500, /* what would be taken in vain was taken by then */
 };
 
-WORLD_WITH_END;
-static const struct server *const server = &world.servers[0];
 static const struct server *const behind = &world.servers[1];
 static const struct server *const slow = &world.servers[2];
 
@@ -54,29 +50,22 @@ static bool all_vote(const struct server *it, int count)
 
 static void set_up(void)
 {
-    world_start_nodes(&world, N);
+    world_start_nodes(N);
     for (int i = N - 2; i < N; i++) {
         node_kill(&world.nodes[i]);
         world.nodes[i].has_clock = true;
         node_set_clock(&world.nodes[i], -BEHIND_MS);
         node_start(&world.nodes[i]);
     }
-    world_admit_nodes(&world, LIMIT);
-    snprintf(world.servers[1].ports, sizeof world.servers[1].ports, "%d=%d",
-             world.nodes[0].port, harness_free_port());
-    size_t len = 0;
-    for (int i = 0; i < N; i++)
-        len += (size_t)snprintf(world.servers[2].ports + len,
-                                sizeof world.servers[2].ports - len, "%s%d=%d",
-                                i > 0 ? "," : "", world.nodes[i].port,
-                                delay_replies(&world.nodes[i], SLOW_MS));
+    world_admit_nodes(LIMIT);
+    server_route(there, &world.nodes[0], harness_free_port());
+    ways_slow(&world.servers[2], 0, N, SLOW_MS);
     for (int i = 0; i < 3; i++)
-        world_start_server(&world, i, LIMIT);
+        world_start_server(i, LIMIT);
     /* clocks that differ are watched for the greatest TTL */
     for (int i = 0; i < 3; i++)
-        WAIT_UNTIL(VOTING_MS,
-                   http_probe(&world.servers[i], "/readyz") == 200 &&
-                       all_vote(&world.servers[i], i == 1 ? N - 1 : N));
+        AWHILE(http_probe(&world.servers[i], "/readyz") == 200 &&
+               all_vote(&world.servers[i], i == 1 ? N - 1 : N));
 }
 
 /* A body for these resources, each a letter after the name. */
@@ -112,22 +101,15 @@ static struct lock expect_regained(const struct server *at, const char *name,
 {
     struct lock grant;
     int64_t began_ms = harness_now_ms();
-    answer_expect(
-        grant_ask(at, wish(name, letters, WAIT_MS), key_of(name), &grant), 200,
-        NULL);
+    expect_ok(
+        grant_ask(at, wish(name, letters, WAIT_MS), key_of(name), &grant));
     ck_assert_int_lt(harness_now_ms() - began_ms, REGAINED_MS);
     return grant;
 }
 
 static void release(const struct lock *grant)
 {
-    answer_expect(lock_release(server, grant), 200, NULL);
-}
-
-static bool is_readable(int fd, int ms)
-{
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    return poll(&wait, 1, ms) == 1;
+    lock_drop(here, grant);
 }
 
 static void expect_grant(int fd)
@@ -138,50 +120,7 @@ static void expect_grant(int fd)
 }
 
 SUITE(repeat_waits, .timeout_s = 120, .tags = "slow", .set_up_once = set_up,
-      .tear_down_once = world_tear_down);
-
-/* ---- behind others ------------------------------------------------------ */
-
-/* All wait for h, and the holder of h as well. */
-TEST(story_57_behind_one_that_waits_for_more)
-{
-    struct lock grant = hold(server, "more", "h");
-    int fd = grant_send(server, wish("more", "ah", WAIT_MS), NULL);
-    waiter_expect_count(server, 1);
-    for (int i = 0; i < 3; i++)
-        grant = expect_regained(server, "more", "h");
-    release(&grant);
-    expect_grant(fd);
-}
-
-/* The one that waits is told who has a, not who has h. */
-TEST(story_57_behind_one_that_waits_for_something_else)
-{
-    struct lock grant = hold(server, "else", "h");
-    struct lock a;
-    grant_take(server, wish("else", "a", 0), OTHER_KEY, &a);
-    int fd = grant_send(server, wish("else", "ah", WAIT_MS), NULL);
-    waiter_expect_count(server, 1);
-    grant = expect_regained(server, "else", "h");
-    release(&grant);
-    ck_assert(!is_readable(fd, 100));
-    release(&a);
-    expect_grant(fd);
-}
-
-/* It holds several, and others wait for one of them each. */
-TEST(story_57_as_one_of_several_behind_those_that_wait_for_one)
-{
-    struct lock grant = hold(server, "several", "ah");
-    int fds[] = {grant_send(server, wish("several", "h", WAIT_MS), NULL),
-                 grant_send(server, wish("several", "a", WAIT_MS), NULL)};
-    waiter_expect_count(server, 2);
-    for (int i = 0; i < 3; i++)
-        grant = expect_regained(server, "several", "ah");
-    release(&grant);
-    expect_grant(fds[0]);
-    expect_grant(fds[1]);
-}
+      .tear_down_once = world_finish);
 
 /* ---- clocks ------------------------------------------------------------- */
 
@@ -192,19 +131,9 @@ static const struct {
 
 TEST_EACH(story_58_where_the_time_is_behind, late)
 {
-    struct lock grant = hold(server, late[_i].name, "a");
+    struct lock grant = hold(here, late[_i].name, "a");
     grant = expect_regained(late[_i].at, late[_i].name, "a");
     release(&grant);
-}
-
-TEST_EACH(story_58_behind_others_where_the_time_is_behind, late)
-{
-    struct lock grant = hold(server, late[_i].name, "bc");
-    int fd = grant_send(late[_i].at, wish(late[_i].name, "cd", WAIT_MS), NULL);
-    waiter_expect_count(late[_i].at, 1);
-    grant = expect_regained(late[_i].at, late[_i].name, "bc");
-    release(&grant);
-    expect_grant(fd);
 }
 
 /*
@@ -217,14 +146,14 @@ TEST_RANGE(of_two_copies_that_wait_one_has_the_lock, 0, 4)
     const struct server *other = others[_i / 2];
     const char *name = textf("twice%d", _i);
     struct lock grant, first;
-    grant_take(server, wish(name, "a", 0), OTHER_KEY, &first);
+    grant_take(here, wish(name, "a", 0), OTHER_KEY, &first);
     /* a server that misses a node finds a lock with it there and on two more */
     const char *key = textf("%s:a", name);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, key) == N);
+    expect_keys(key, N);
     int at_other = _i % 2;
     int fds[2];
     for (int i = 0; i < 2; i++) {
-        const struct server *at = i == at_other ? other : server;
+        const struct server *at = i == at_other ? other : here;
         fds[i] = grant_send(at, wish(name, "a", WAIT_MS), key_of(name));
         waiter_expect_count(at, 1);
     }
@@ -233,10 +162,10 @@ TEST_RANGE(of_two_copies_that_wait_one_has_the_lock, 0, 4)
     ck_assert_int_eq(poll(waits, 2, SOON_MS), 1);
     int won = (waits[0].revents & POLLIN) != 0 ? 0 : 1;
     grant = grant_read(fds[won], 201, SOON_MS);
-    ck_assert(!is_readable(fds[!won], DOUBLED_MS));
-    answer_expect(lock_extend(server, &grant, TTL_MS), 200, NULL);
+    raw_stays(fds[!won], DOUBLED_MS);
+    expect_ok(lock_extend(here, &grant, TTL_MS));
     close(fds[!won]);
-    waiter_expect_count(won == at_other ? server : other, 0);
+    waiter_expect_count(won == at_other ? here : other, 0);
     close(fds[won]);
     release(&grant);
 }
@@ -277,7 +206,7 @@ static void play(int scene)
             &world.servers[draw(3)], wish(name, draw_letters(), SOON_MS),
             draw(2) == 0 ? textf("%s-other-%d-0123456789", name, i) : NULL);
     }
-    harness_pause_ms((int)draw(50));
+    pause_ms((int)draw(50));
     grant = expect_regained(&world.servers[draw(3)], name, letters);
     release(&grant);
     /* in any order: who waits for several needs all that others release */

@@ -21,7 +21,6 @@ struct command {
     bool is_needed;
 };
 
-static struct world world;
 static struct command commands[COMMANDS_MAX];
 static int commands_count;
 
@@ -75,20 +74,17 @@ static char told[1000];
 
 static bool is_told(int node, const char *state, const char *detail)
 {
-    PRINT_TO(told, "%s: ", rival_told(&world, 0, node, "state"));
+    PRINT_TO(told, "%s: ", rival_told(0, node, "state"));
     size_t len = strlen(told);
     (void)snprintf(told + len, sizeof told - len, "%s",
-                   rival_told(&world, 0, node, "detail"));
+                   rival_told(0, node, "detail"));
     return strncmp(told, state, strlen(state)) == 0 && strstr(told, detail);
 }
 
 /* The same again and again: it does not vote in between. */
 static void expect_steady(int node, const char *state)
 {
-    for (int i = 0; i < 30; i++) {
-        ck_assert_str_eq(rival_told(&world, 0, node, "state"), state);
-        harness_pause_ms(20);
-    }
+    STAYS(600, rival_is_in_state(0, node, state));
 }
 
 /* Fails with what is told instead. */
@@ -100,14 +96,14 @@ static void wait_told(int node, const char *state, const char *detail)
         ck_assert_msg(harness_now_ms() < deadline_ms,
                       "node %d: \"%s\" instead of \"%s: %s\"", node, told,
                       state, detail);
-        harness_pause_ms(20);
+        pause_ms(20);
     }
 }
 
 static void wait_back(int node)
 {
     wait_told(node, "voting", "admitted");
-    WAIT_UNTIL(TOLD_MS, !is_told(node, "", "its user lacks"));
+    AWHILE(!is_told(node, "", "its user lacks"));
 }
 
 static void expect_told(int node, const struct command *command,
@@ -132,8 +128,8 @@ SUITE(rights, .timeout_s = 180, .set_up = set_up, .tags = "slow");
 /* Nine nodes at a time lack one each. */
 TEST(each_right_that_is_taken_away_is_named_until_it_is_back)
 {
-    world_start_nodes(&world, N);
-    world_serve(&world, 0, "");
+    world_start_nodes(N);
+    world_serve(0, "");
     for (int first = 0; first < commands_count; first += N) {
         int count = commands_count - first < N ? commands_count - first : N;
         for (int i = 0; i < count; i++)
@@ -150,7 +146,7 @@ TEST(each_right_that_is_taken_away_is_named_until_it_is_back)
         for (int i = 0; i < count; i++)
             wait_back(i);
     }
-    world_stop(&world);
+    world_stop();
 }
 
 /* Likewise, before the first vote: it has none. */
@@ -158,71 +154,20 @@ TEST(each_command_that_is_not_known_is_named)
 {
     for (int first = 0; first < commands_count; first += N) {
         int count = commands_count - first < N ? commands_count - first : N;
-        world_start_nodes(&world, N);
+        world_start_nodes(N);
         for (int i = 0; i < count; i++) {
             node_kill(&world.nodes[i]);
             world.nodes[i].renamed = commands[first + i].name;
             node_start(&world.nodes[i]);
         }
-        world_start_server(&world, 0, "--first-start yes --restart-guard off");
-        WAIT_UNTIL(TOLD_MS, http_probe(&world.servers[0], "/livez") == 200);
+        world_start_server(0, "--first-start yes --restart-guard off");
+        world_await(0, "/livez");
         for (int i = 0; i < count; i++)
             expect_told(i, &commands[first + i],
                         textf("it does not know %s (rename-command?)",
                               commands[first + i].name));
-        world_stop(&world);
+        world_stop();
     }
-}
-
-/* What the handshake itself needs, and the door. */
-static const struct {
-    const char *renamed, *detail;
-} handshakes[] = {
-    {"INFO", "it does not know INFO (rename-command?)"},
-    {"TIME", "it does not know TIME (rename-command?)"},
-    {"SCRIPT", "it does not know SCRIPT (rename-command?)"},
-    {"EVALSHA", "it does not know EVALSHA (rename-command?)"},
-};
-
-TEST(a_handshake_that_is_refused_is_named)
-{
-    enum { COUNT = sizeof handshakes / sizeof *handshakes };
-
-    world_start_nodes(&world, COUNT + 4);
-    for (int i = 0; i < COUNT; i++) {
-        node_kill(&world.nodes[i]);
-        world.nodes[i].renamed = handshakes[i].renamed;
-        node_start(&world.nodes[i]);
-    }
-    node_do(&world.nodes[COUNT], "ACL SETUSER default -script|load -info -del");
-    node_do(&world.nodes[COUNT + 1], "ACL SETUSER default -evalsha");
-    node_do(&world.nodes[COUNT + 2], "ACL SETUSER default -info -time -hset");
-    node_do(&world.nodes[COUNT + 3], "CONFIG SET requirepass s3cret");
-    node_disconnect(&world.nodes[COUNT + 3]);
-    world_start_server(&world, 0, "");
-    WAIT_UNTIL(TOLD_MS, http_probe(&world.servers[0], "/livez") == 200);
-    for (int i = 0; i < COUNT; i++)
-        wait_told(i, "no_permission", handshakes[i].detail);
-    wait_told(COUNT, "no_permission", "its user lacks +info +script|load");
-    wait_told(COUNT + 1, "no_permission", "its user lacks +evalsha");
-    wait_told(COUNT + 2, "no_permission", "its user lacks +info +time +hset");
-    wait_told(COUNT + 3, "no_permission", "NOAUTH ");
-    WAIT_UNTIL(TOLD_MS, server_count_log(&world.servers[0],
-                                         "state=no_permission") == COUNT + 4);
-    world_stop(&world);
-}
-
-TEST(a_wrong_password_is_named_and_not_repeated)
-{
-    world_start_nodes(&world, 1);
-    world_start_server(
-        &world, 0,
-        textf("--nodes redis://who:s3cret@127.0.0.1:%d", world.nodes[0].port));
-    WAIT_UNTIL(TOLD_MS, http_probe(&world.servers[0], "/livez") == 200);
-    wait_told(0, "no_permission", "WRONGPASS");
-    ck_assert(!is_told(0, "", "s3cret"));
-    ck_assert_int_eq(server_count_log(&world.servers[0], "s3cret"), 0);
-    world_stop(&world);
 }
 
 /* ---- keys and channels --------------------------------------------------- */
@@ -249,8 +194,8 @@ TEST(key_and_channel_patterns_are_named)
     enum { COUNT = sizeof patterns / sizeof *patterns };
 
     ck_assert_int_eq(COUNT, N);
-    world_start_nodes(&world, N);
-    world_serve(&world, 0, "--key-prefix app:");
+    world_start_nodes(N);
+    world_serve(0, "--key-prefix app:");
     for (int i = 0; i < N; i++)
         node_do(&world.nodes[i],
                 textf("ACL SETUSER default %s", patterns[i].rule));
@@ -260,7 +205,7 @@ TEST(key_and_channel_patterns_are_named)
         node_do(&world.nodes[i], "ACL SETUSER default ~* &* +@all");
     for (int i = 0; i < N; i++)
         wait_back(i);
-    world_stop(&world);
+    world_stop();
 }
 
 /* ---- a lost right while locks are held ----------------------------------- */
@@ -271,124 +216,20 @@ TEST(nodes_do_not_flap_without_a_right)
 {
     struct lock lock;
 
-    world_start(&world, 5, "");
-    lock_take(&world.servers[0], "held", 60000, &lock);
+    world_start(5, "");
+    lock_take(here, "held", 60000, &lock);
     for (int i = 0; i < 5; i++)
         node_do(&world.nodes[i], "ACL SETUSER default -pexpire");
-    answer_expect(lock_extend(&world.servers[0], &lock, 60000), 503,
-                  "no_quorum");
-    WAIT_UNTIL(TOLD_MS, rival_count_voting(&world, 0) == 0);
+    answer_expect(lock_extend(here, &lock, 60000), 503, "no_quorum");
+    rival_await_count(0, 0);
     for (int i = 0; i < 5; i++)
         expect_steady(i, "no_permission");
-    ck_assert_int_eq(server_count_log(&world.servers[0], "event=no_quorum"), 1);
-    ck_assert_int_eq(
-        server_count_log(&world.servers[0], "its user lacks +pexpire"), 5);
+    ck_assert_int_eq(server_count_log(here, "event=no_quorum"), 1);
+    ck_assert_int_eq(server_count_log(here, "its user lacks +pexpire"), 5);
     for (int i = 0; i < 5; i++)
         node_do(&world.nodes[i], "ACL SETUSER default +pexpire");
-    WAIT_UNTIL(TOLD_MS, rival_count_voting(&world, 0) == 5);
-    answer_expect(lock_extend(&world.servers[0], &lock, 60000), 200, NULL);
-    answer_expect(lock_release(&world.servers[0], &lock), 200, NULL);
-    world_stop(&world);
-}
-
-/* ---- durability ---------------------------------------------------------- */
-
-static double durable(int node)
-{
-    char name[64];
-
-    PRINT_TO(name, "redlockd_node_durable{node=\"127.0.0.1:%d\"}",
-             world.nodes[node].port);
-    return http_metric(&world.servers[0], name);
-}
-
-/* The next restart would cost its vote: not only that restart tells. */
-TEST(lost_durability_is_told_while_the_node_votes)
-{
-    world_start(&world, 3, "");
-    ck_assert(durable(0) == 1 && durable(1) == 1);
-    node_do(&world.nodes[0], "CONFIG SET appendonly no");
-    node_do(&world.nodes[1], "CONFIG SET appendfsync everysec");
-    wait_told(0, "voting", "admitted; not durable: appendonly is no");
-    wait_told(1, "voting", "admitted; not durable: appendfsync is everysec");
-    ck_assert(durable(0) == 0 && durable(1) == 0 && durable(2) == 1);
-    node_do(&world.nodes[0], "CONFIG SET appendonly yes");
-    WAIT_UNTIL(TOLD_MS, !is_told(0, "", "not durable"));
-    ck_assert(durable(0) == 1);
-    ck_assert_int_eq(
-        server_count_log(&world.servers[0], "event=node_not_durable"), 2);
-    ck_assert_int_eq(server_count_log(&world.servers[0], "event=node_durable"),
-                     1);
-    world_stop(&world);
-}
-
-/* Not one of them may have forgotten anything. */
-TEST(new_nodes_that_are_not_durable_are_told_why_they_wait)
-{
-    world_start_forgetful_nodes(&world, 3);
-    node_do(&world.nodes[1], "CONFIG SET appendonly yes");
-    node_do(&world.nodes[2], "ACL SETUSER default -config|get");
-    world_start_server(&world, 0, "");
-    WAIT_UNTIL(TOLD_MS, http_probe(&world.servers[0], "/livez") == 200);
-    wait_told(0, "quarantined: is new, ", "not durable: appendonly is no");
-    wait_told(1, "quarantined: is new, ",
-              "only new nodes that are all durable");
-    wait_told(2, "quarantined: is new, ",
-              "not durable: CONFIG GET is refused: "
-              "NOPERM ");
-    world_stop(&world);
-}
-
-/* ---- the first state ----------------------------------------------------- */
-
-TEST(a_node_that_was_never_reached_is_told_by_the_log)
-{
-    world_start_nodes(&world, 3);
-    int port = harness_free_port(), ports[3];
-    for (int i = 0; i < 3; i++)
-        ports[i] = world.nodes[i].port;
-    world_start_server(&world, 0,
-                       textf("--restart-guard off --nodes "
-                             "127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,"
-                             "127.0.0.1:%d",
-                             ports[0], ports[1], ports[2], port));
-    WAIT_UNTIL(TOLD_MS, http_probe(&world.servers[0], "/readyz") == 200);
-    const char *line = textf("event=node node=127.0.0.1:%d state=unreachable "
-                             "detail=\"Connection refused\"",
-                             port);
-    WAIT_UNTIL(TOLD_MS, server_count_log(&world.servers[0], line) == 1);
-    ck_assert_int_eq(server_count_log(&world.servers[0], "event=quorum"), 1);
-    ck_assert_int_eq(
-        server_count_log(&world.servers[0], textf("127.0.0.1:%d\n", port)),
-        1); /* the last of not_voting */
-    world_stop(&world);
-}
-
-/* ---- before the start ---------------------------------------------------- */
-
-TEST(a_plan_names_all_that_is_missing)
-{
-    char nodes[256], *output;
-
-    world_start_nodes(&world, 3);
-    node_do(&world.nodes[0], "ACL SETUSER default -del -pexpire resetkeys");
-    node_do(&world.nodes[1], "ACL SETUSER default -scan resetchannels");
-    node_do(&world.nodes[2], "CONFIG SET appendfsync everysec");
-    PRINT_TO(nodes, "127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
-             world.nodes[0].port, world.nodes[1].port, world.nodes[2].port);
-    char *argv[] = {(char *)harness_binary(), "--plan", "--nodes", nodes, NULL};
-    (void)harness_run(argv, NULL, &output);
-    ck_assert_has(output,
-                  textf("node 127.0.0.1:%d: may not vote (its user lacks "
-                        "+pexpire +del ~*); does not vote\n",
-                        world.nodes[0].port));
-    ck_assert_has(output, textf("note: 127.0.0.1:%d: not durable: the user "
-                                "default, ",
-                                world.nodes[1].port));
-    ck_assert_has(output, "; its user lacks +scan &redlockd:released:*\n");
-    ck_assert_has(output, textf("note: 127.0.0.1:%d: not durable: appendfsync "
-                                "is everysec\n",
-                                world.nodes[2].port));
-    free(output);
-    world_stop(&world);
+    rival_await_count(0, 5);
+    expect_ok(lock_extend(here, &lock, 60000));
+    lock_drop(here, &lock);
+    world_stop();
 }

@@ -4,25 +4,15 @@
  *
  * SPREAD_TRIES plays each scene so often.
  */
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <string.h>
 
-#include "grant.h"
 #include "http.h"
 #include "node.h"
 
-enum {
-    N = 5,
-    TTL_MS = 30000,
-    SOON_MS = 1000,  /* it has so long */
-    SLACK_MS = 1500, /* on machines that are busy */
-};
+enum { N = 5, TTL_MS = 30000, SPREAD_MS = 2500 /* a second, if all is idle */ };
 
-static struct world world;
-static const struct server *const one = &world.servers[0];
-static const struct server *const other = &world.servers[1];
+WORLD(world_start_two, N, "");
 
 static int tries(void)
 {
@@ -30,197 +20,153 @@ static int tries(void)
     return text != NULL ? atoi(text) : 2;
 }
 
-static void name(char text[40], const char *what, int number)
-{
-    snprintf(text, 40, "%s:%d", what, number);
-}
-
-/* Nodes on which the lock has this token, and more of its time than so much. */
-static int count_with(const char *resource, const char *token, int left_ms)
+/* Nodes on which the lock has this token, and most of its time. */
+static int count_with(const char *resource, const char *token)
 {
     int count = 0;
     for (int i = 0; i < N; i++) {
         const char *value = node_text(&world.nodes[i], "GET %s", resource);
+        long long left_ms = node_integer(&world.nodes[i], "PTTL %s", resource);
         count += value != NULL && strcmp(value, token) == 0 &&
-                 node_integer(&world.nodes[i], "PTTL %s", resource) > left_ms;
+                 left_ms > TTL_MS / 2 && left_ms <= TTL_MS;
     }
     return count;
 }
 
-static int count_readers(const char *resource, const char *token)
+static void expect_everywhere(const char *resource, const struct lock *lock)
 {
-    int count = 0;
-    for (int i = 0; i < N; i++)
-        count +=
-            node_text(&world.nodes[i], "ZSCORE %s %s", resource, token) != NULL;
-    return count;
+    WAIT_UNTIL(SPREAD_MS, count_with(resource, lock->token) == N);
 }
 
-SUITE(spread, .timeout_s = 240, .tags = "slow");
+static void expect_readers(const char *token, int wanted)
+{
+    for (int i = 0; i < N; i++)
+        WAIT_UNTIL(SPREAD_MS, (node_text(&world.nodes[i], "ZSCORE read %s",
+                                         token) != NULL) == (wanted > 0));
+}
+
+SUITE(spread, .timeout_s = 240, .tags = "slow", WORLD_ONCE);
 
 /* The fill of the released lock may come after its release, and keeps that of
  * the next one out. */
 TEST(story_68_a_lock_behind_one_that_was_released_elsewhere)
 {
     struct lock lock, next;
-    world_start_two(&world, N, "");
     for (int i = 0; i < tries(); i++) {
-        char resource[40];
-        name(resource, "behind", i);
-        lock_take(one, resource, TTL_MS, &lock);
-        harness_pause_ms(40 + i % 6 * 10);
-        answer_expect(lock_release(other, &lock), 200, NULL);
-        lock_take(other, resource, TTL_MS, &next);
-        WAIT_UNTIL(SOON_MS + SLACK_MS,
-                   count_with(resource, next.token, TTL_MS / 2) == N);
-        answer_expect(lock_release(one, &next), 200, NULL);
-        WAIT_UNTIL(SOON_MS + SLACK_MS, world_count_keys(&world, resource) == 0);
+        const char *resource = textf("behind:%d", i);
+        lock_take(here, resource, TTL_MS, &lock);
+        pause_ms(40 + i % 6 * 10);
+        lock_drop(there, &lock);
+        lock_take(there, resource, TTL_MS, &next);
+        expect_everywhere(resource, &next);
+        lock_drop(here, &next);
+        expect_keys(resource, 0);
     }
-    world_stop(&world);
-}
-
-/* The fill ends it when the first server was told to. */
-TEST(story_68_a_lock_that_is_extended_elsewhere_before_its_fill)
-{
-    struct lock lock;
-    world_start_two(&world, N, "");
-    for (int i = 0; i < tries(); i++) {
-        char resource[40];
-        name(resource, "longer", i);
-        lock_take(one, resource, 2000, &lock);
-        answer_expect(lock_extend(other, &lock, TTL_MS), 200, NULL);
-        WAIT_UNTIL(SOON_MS + SLACK_MS,
-                   count_with(resource, lock.token, TTL_MS / 2) == N);
-        answer_expect(lock_release(one, &lock), 200, NULL);
-    }
-    world_stop(&world);
 }
 
 TEST(story_68_a_lock_of_a_server_that_stands_still)
 {
     struct lock lock;
-    world_start(&world, N, "");
     for (int i = 0; i < tries(); i++) {
-        char resource[40];
-        name(resource, "still", i);
-        lock_take(one, resource, TTL_MS, &lock);
-        server_pause(&world.servers[0]);
-        harness_pause_ms(600); /* longer than the fill may take */
-        server_resume(&world.servers[0]);
-        WAIT_UNTIL(SOON_MS + SLACK_MS,
-                   count_with(resource, lock.token, TTL_MS / 2) == N);
-        answer_expect(lock_release(one, &lock), 200, NULL);
-    }
-    world_stop(&world);
-}
-
-/* ---- beside others ------------------------------------------------------- */
-
-/* Another process that takes the lock, as these words ask for it, and lets it
- * go, so often a second, or finds it held. */
-static pid_t come_by(const char *words, int a_second)
-{
-    pid_t pid = harness_fork();
-    if (pid != 0)
-        return pid;
-    for (;;) {
-        struct lock grant;
-        const struct answer *answer = grant_ask(other, words, NULL, &grant);
-        harness_pause_ms(1000 / a_second);
-        if (answer->status == 201)
-            (void)lock_release(other, &grant);
+        const char *resource = textf("still:%d", i);
+        lock_take(here, resource, TTL_MS, &lock);
+        server_pause(here);
+        pause_ms(600); /* longer than the fill may take */
+        server_resume(here);
+        expect_everywhere(resource, &lock);
+        lock_drop(here, &lock);
     }
 }
 
-static void leave(pid_t pid)
+/* Takes a lock beside the reader again and again, and lets it go. */
+static void come_by(int number)
 {
-    ck_assert_int_eq(kill(pid, SIGKILL), 0);
-    ck_assert_int_gt(harness_reap(pid, 10000), 0);
-}
-
-static void take(const char *words, struct lock *grant)
-{
-    grant_take(one, words, NULL, grant);
+    struct lock grant;
+    (void)number;
+    while (!crowd_is_over()) {
+        bool is_granted = grant_ask(there,
+                                    "{\"resource\":\"read\","
+                                    "\"mode\":\"shared\"}",
+                                    NULL, &grant)
+                              ->status == 201;
+        pause_ms(250);
+        if (is_granted)
+            (void)lock_release(there, &grant);
+    }
 }
 
 TEST(story_69_a_reader_beside_others_that_come_and_go)
 {
-    static const char *const words =
-        "{\"resource\":\"read\",\"ttl_ms\":30000,\"mode\":\"shared\"}";
     struct lock grant;
-    world_start_two(&world, N, "");
-    pid_t first = come_by(words, 4), second = come_by(words, 4);
+    crowd_start(2, come_by);
     for (int i = 0; i < tries(); i++) {
-        take(words, &grant);
-        WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
+        grant_take(here,
+                   "{\"resource\":\"read\",\"ttl_ms\":30000,"
+                   "\"mode\":\"shared\"}",
+                   NULL, &grant);
+        expect_readers(grant.token, N);
         for (int k = 3; k < N; k++)
             node_do(&world.nodes[k], "ZREM read %s", grant.token);
-        answer_expect(lock_extend(one, &grant, TTL_MS), 200, NULL);
-        WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
-        answer_expect(lock_release(one, &grant), 200, NULL);
-        WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == 0);
+        expect_ok(lock_extend(here, &grant, TTL_MS));
+        expect_readers(grant.token, N);
+        lock_drop(here, &grant);
+        expect_readers(grant.token, 0);
     }
-    leave(first);
-    leave(second);
-    world_stop(&world);
+    crowd_end();
 }
 
-static bool is_whole(void)
+/* ---- nodes that were away ------------------------------------------------ */
+
+/* Granted by three of five nodes; what lies in the sockets of the others is
+ * late when they go on. */
+static void take_on_three(const char *resource, struct lock *lock)
 {
-    return answer_int(HTTP(one, .method = "GET", .path = "/readyz"),
-                      "voting") == N;
+    world_pause_nodes(3, N);
+    lock_take(here, resource, TTL_MS, lock);
+    pause_ms(600);
+    world_resume_nodes(3, N);
+    world_wait_ready(0);
+    ck_assert_int_eq(count_keys(resource), 3);
 }
 
-/* Nodes forget, one at a time; the lock outlives that. */
-TEST(story_69_maintenance_beside_a_reader)
-{
-    static const char *const words =
-        "{\"resource\":\"read\",\"ttl_ms\":3000,\"mode\":\"shared\"}";
-    struct lock grant;
-    world_start_two(&world, N, "--max-ttl-ms 3000");
-    pid_t others = come_by(words, 4);
-    take(words, &grant);
-    WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
-    for (int i = 0; i < 3; i++) {
-        node_do(&world.nodes[i], "FLUSHALL");
-        WAIT_UNTIL(10000, !is_whole());
-        while (!is_whole()) {
-            answer_expect(lock_extend(one, &grant, 3000), 200, NULL);
-            harness_pause_ms(300);
-        }
-        for (int k = 0; k < 4; k++) {
-            answer_expect(lock_extend(one, &grant, 3000), 200, NULL);
-            harness_pause_ms(300);
-        }
-        ck_assert_int_eq(count_readers("read", grant.token), N);
-    }
-    answer_expect(lock_release(one, &grant), 200, NULL);
-    leave(others);
-    world_stop(&world);
-}
-
-TEST(story_68_a_lock_that_others_poll)
+TEST(story_50_an_extend_sets_the_lock_where_it_is_missing)
 {
     struct lock lock;
-    world_start_two(&world, N, "--ask all");
-    for (int i = 0; i < tries(); i++) {
-        char resource[40], words[100];
-        name(resource, "polled", i);
-        snprintf(words, sizeof words, "{\"resource\":\"%s\",\"ttl_ms\":%d}",
-                 resource, TTL_MS);
-        for (int k = 3; k < N; k++)
-            node_pause(&world.nodes[k]);
-        lock_take(one, resource, TTL_MS, &lock);
-        pid_t poller = come_by(words, 10);
-        harness_pause_ms(600); /* what lies in the sockets is late */
-        for (int k = 3; k < N; k++)
-            node_resume(&world.nodes[k]);
-        world_wait_ready(&world, 0);
-        answer_expect(lock_extend(one, &lock, TTL_MS), 200, NULL);
-        WAIT_UNTIL(SOON_MS + 2 * SLACK_MS,
-                   count_with(resource, lock.token, TTL_MS / 2) == N);
-        leave(poller);
-        answer_expect(lock_release(one, &lock), 200, NULL);
-    }
-    world_stop(&world);
+    take_on_three("repair", &lock);
+    expect_ok(lock_extend(here, &lock, TTL_MS));
+    expect_everywhere("repair", &lock);
+    lock_drop(here, &lock);
+    expect_keys("repair", 0);
+}
+
+/* The repair of its last extend is due behind the release. */
+TEST(a_release_leaves_nothing_for_the_repair)
+{
+    struct lock lock;
+    take_on_three("gone", &lock);
+    expect_ok(lock_extend(here, &lock, TTL_MS));
+    lock_drop(there, &lock);
+    expect_keys("gone", 0); /* a majority has answered; others may be later */
+    STAYS(2000, count_keys("gone") == 0); /* two node timeouts, and more */
+}
+
+GROUP(own, .timeout_s = 240, .tags = "slow");
+
+TEST(a_lock_lives_on_nodes_that_were_dead_when_it_was_granted)
+{
+    struct lock lock;
+    world_start(N, "");
+    world_kill_nodes(3, N);
+    lock_take(here, "dead", TTL_MS, &lock);
+    world_restart_nodes(3, N);
+    world_wait_ready(0);
+    expect_ok(lock_extend(here, &lock, TTL_MS));
+    expect_everywhere("dead", &lock);
+    world_kill_nodes(0, 2);
+    expect_ok(lock_extend(here, &lock, TTL_MS));
+    answer_expect_held(lock_inspect(here, "dead"));
+    lock_drop(here, &lock);
+    world_restart_nodes(0, 2);
+    expect_keys("dead", 0);
+    world_stop();
 }

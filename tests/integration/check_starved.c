@@ -18,9 +18,10 @@
 #define OTHERS_TOKEN MADE_UP_TOKEN ".somebody-who-has-it-no-longer"
 #define OWN_TOKEN ""
 
-enum { N = 5, QUORUM = 3, TTL_MS = 60000, SOON_MS = 10000, CALLS_MAX = 1000 };
+enum { N = 5, QUORUM = 3, TTL_MS = 60000 };
 
-/* One that has to get an answer; '#' is the lock that is held before. */
+/* One that changes or tells a lock, and has to get an answer; '#' is the lock
+ * that is held before. */
 static const struct call {
     const char *method;
     const char *path;
@@ -43,18 +44,12 @@ static const struct call {
     {"POST", "/locks",
      "{\"resource\":5,\"ttl_ms\":1.5,\"owner\":\"a b\",\"" LONG_TEXT "\":[{}]}",
      NULL, 400, "invalid_request"},
-    {"POST", "/locks", "{\"resource\":\"new:" LONG_TEXT, NULL, 400,
-     "invalid_request"},
-    {"POST", "/locks", "[\"" LONG_TEXT "\", 1, 2.5, true, null]", NULL, 400,
-     "invalid_request"},
     {"PUT", "/locks/#/extend", "{\"ttl_ms\":60000}", OWN_TOKEN, 200, NULL},
     {"PUT", "/locks/#/extend", NULL, OWN_TOKEN, 200, NULL},
     {"PUT", "/locks/#/extend", "{\"token\":\"$\"}", NULL, 200, NULL},
     {"PUT", "/locks/#/extend", "{\"token\":\"" OTHERS_TOKEN "\"}", NULL, 409,
      "not_owner"},
     {"PUT", "/locks/missing/extend", NULL, OTHERS_TOKEN, 404, "lock_not_found"},
-    {"PUT", "/locks/#/extend", "{\"token\":\"" LONG_TEXT "\"}", NULL, 400,
-     "invalid_request"},
     {"POST", "/batch",
      "{\"operations\":[{\"operation\":\"extend\",\"id\":\"#\",\"token\":\"$\"}]"
      "}",
@@ -66,20 +61,10 @@ static const struct call {
     {"DELETE", "/locks/#", NULL, OTHERS_TOKEN, 409, "not_owner"},
     {"DELETE", "/locks/missing", NULL, OTHERS_TOKEN, 404, "lock_not_found"},
     {"GET", "/locks/#", NULL, NULL, 200, NULL},
-    {"GET", "/locks/missing", NULL, NULL, 200, NULL},
     {"GET", "/locks", NULL, NULL, 200, NULL},
     {"GET", "/locks?prefix=held&page_size=1", NULL, NULL, 200, NULL},
-    {"GET", "/locks?cursor=x", NULL, NULL, 400, "invalid_request"},
     {"GET", "/locks?cursor=7.0.0.0000000000000000", NULL, NULL, 410,
      "cursor_expired"},
-    {"GET", "/nodes", NULL, NULL, 200, NULL},
-    {"GET", "/livez", NULL, NULL, 200, NULL},
-    {"GET", "/readyz?verbose", NULL, NULL, 200, NULL},
-    {"GET", "/metrics", NULL, NULL, 200, NULL},
-    {"GET", "/openapi.yaml", NULL, NULL, 200, NULL},
-    {"GET", "/", NULL, NULL, 200, NULL},
-    {"GET", "/nowhere", NULL, NULL, 404, "not_found"},
-    {"PATCH", "/locks", NULL, NULL, 405, "method_not_allowed"},
 };
 
 /* What the tests, each a process, have counted. */
@@ -92,8 +77,6 @@ struct tally {
     int closed;
 };
 
-static struct world world;
-static const struct server *const server = &world.servers[0];
 static struct tally *tally;
 static char due[ANSWER_BODY]; /* the answer to the call with memory enough */
 
@@ -135,7 +118,7 @@ static int count_value(const char *key, const char *value)
 static bool are_all_voting(void)
 {
     const struct answer *answer =
-        HTTP(server, .method = "GET", .path = "/nodes", .is_fresh = true);
+        HTTP(here, .method = "GET", .path = "/nodes", .is_fresh = true);
 
     return answer_int(answer, "voting") == N;
 }
@@ -173,33 +156,13 @@ static bool has_shape(const json_t *json, const json_t *wanted)
     return true;
 }
 
-/* Whether each sample that is due is there, whatever its value. */
-static bool has_samples(const char *text, char *wanted)
-{
-    char *rest = NULL;
-
-    for (char *line = strtok_r(wanted, "\n", &rest); line;
-         line = strtok_r(NULL, "\n", &rest)) {
-        if (*line != '#')
-            strrchr(line, ' ')[1] = '\0';
-        if (!strstr(text, line))
-            return false;
-    }
-    return true;
-}
-
 /* Whether the answer is what is due with memory enough. */
 static bool is_due(const struct answer *answer)
 {
     json_t *json = json_loads(due, 0, NULL);
-    char *copy = strdup(due);
-    bool is_it = json ? has_shape(answer->json, json)
-                 : strncmp(due, "# HELP", 6) == 0
-                     ? has_samples(answer->body, copy)
-                     : strcmp(answer->body, due) == 0;
+    bool is_it = has_shape(answer->json, json);
 
     json_decref(json);
-    free(copy);
     return is_it;
 }
 
@@ -348,16 +311,16 @@ static void clean_up(const struct call *call, const struct answer *answer,
     bool is_grant = read_grant(answer, &granted);
     bool is_release = strcmp(call->method, "DELETE") == 0 && !call->code;
 
-    WAIT_UNTIL(SOON_MS, are_all_voting());
+    SOON(are_all_voting());
     if (is_grant)
-        answer_expect(lock_release(server, &granted), 200, NULL);
+        lock_drop(here, &granted);
     if (!is_release) {
-        WAIT_UNTIL(SOON_MS, count_value(held->resource, held->token) >= QUORUM);
-        answer_expect(lock_release(server, held), 200, NULL);
-    } else if (!is_done && lock_release(server, held)->status != 200) {
-        answer_expect(lock_release(server, held), 404, "lock_not_found");
+        SOON(count_value(held->resource, held->token) >= QUORUM);
+        lock_drop(here, held);
+    } else if (!is_done && lock_release(here, held)->status != 200) {
+        answer_expect(lock_release(here, held), 404, "lock_not_found");
     }
-    WAIT_UNTIL(SOON_MS, count_locks() == 0);
+    SOON(count_locks() == 0);
 }
 
 /* n 0: with memory enough. False: fewer than n allocations were made. */
@@ -368,17 +331,15 @@ static bool try_call(const struct call *call, int n, bool lasts)
     struct request request = {
         .method = call->method, .path = path, .json = call->json ? json : NULL};
 
-    WAIT_UNTIL(SOON_MS, are_all_voting());
-    WAIT_UNTIL(SOON_MS,
-               lock_acquire(server, "held:" LONG_TEXT, TTL_MS, &held)->status ==
-                   201);
+    SOON(are_all_voting());
+    SOON(lock_acquire(here, "held:" LONG_TEXT, TTL_MS, &held)->status == 201);
     fill(call->path, &held, path);
     fill(call->json ? call->json : "", &held, json);
     request.token = call->token && !*call->token ? held.token : call->token;
     const char *resource = resource_of(json, asked);
     tally->calls++;
     starve_begin(n, lasts);
-    const struct answer *answer = http_try(server, &request);
+    const struct answer *answer = http_try(here, &request);
     bool has_failed = starve_end() > 0;
     tally->allocations += has_failed;
     bool is_done =
@@ -408,14 +369,14 @@ static void set_up(void)
     char dir[PATH_SIZE];
 
     tally = harness_share(sizeof *tally);
-    world_start_nodes(&world, N);
-    world_admit_nodes(&world, "");
-    starve_prepare(&world.servers[0]);
+    world_start_nodes(N);
+    world_admit_nodes("");
+    starve_prepare(here);
     /* a busy disk must not cost nodes their connections */
     harness_make_dir(dir);
     world_start_server(
-        &world, 0, textf("--node-timeout-ms 2000 --audit-log %s/audit", dir));
-    world_wait_ready(&world, 0);
+        0, textf("--node-timeout-ms 2000 --audit-log %s/audit", dir));
+    world_wait_ready(0);
 }
 
 static void tear_down(void)
@@ -424,7 +385,7 @@ static void tear_down(void)
            "%d connections closed\n%d passed, %d failed\n",
            tally->allocations, tally->good, tally->overloaded, tally->closed,
            tally->passed, tally->calls - tally->passed);
-    world_finish(&world); /* tells of a crash, or a leak */
+    world_finish(); /* tells of a crash, or a leak */
 }
 
 SUITE(starved, .timeout_s = 300, .set_up_once = set_up,

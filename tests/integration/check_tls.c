@@ -1,13 +1,11 @@
 /*
- * TLS for clients: what is refused at the start, who may connect, what a reload
- * changes, and that a probe gets through.
+ * TLS for clients: who may connect, what a reload changes, also on connections
+ * that are there, and what is warned of.
  */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sysexits.h>
 #include <unistd.h>
 
 #include "../lib/folder/folder.h"
@@ -15,28 +13,41 @@
 #include "secure.h"
 #include "waiter.h"
 
-enum { SOON_MS = 9000, TEXT_SIZE = 4096, DAY_S = 86400 };
+enum { DAY_S = 86400, BRIEF_S = 5 /* long enough to connect and to ask */ };
 
-static const char livez[] = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
-static const char nodes[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
-
-static struct world world;
-static struct server *const server = &world.servers[0];
-static struct authority ours, theirs;
-static struct pair pair;
-
-static void make_authorities(void)
-{
-    const struct subject subject = {.common = "localhost"};
-    authority_make(&ours, "ours");
-    authority_make(&theirs, "theirs");
-    pair = authority_issue(&ours, &subject);
-}
+static struct authority ours, theirs; /* of the server, of its clients */
+static struct pair pair, good, bad;
+static char list[PATH_SIZE]; /* of those that are revoked */
 
 static void connect_as(const struct pair *client)
 {
     secure_set_client(
         &(struct secure_client){.authority = ours.path, .pair = client});
+}
+
+static void set_up(void)
+{
+    static const struct subject subjects[] = {
+        {.common = "localhost"},
+        {.dns = "good.example", .is_client = true},
+        {.dns = "bad.example", .is_client = true},
+    };
+    char dir[PATH_SIZE];
+    harness_make_dir(dir);
+    PRINT_TO(list, "%.200s/list.pem", dir);
+    authority_make(&ours, "ours");
+    authority_make(&theirs, "theirs");
+    pair = authority_issue(&ours, &subjects[0]);
+    good = authority_issue(&theirs, &subjects[1]);
+    bad = authority_issue(&theirs, &subjects[2]);
+    connect_as(&good);
+}
+
+static void tear_down(void)
+{
+    world_stop();
+    authority_free(&ours);
+    authority_free(&theirs);
 }
 
 static const char *options_with(const char *more)
@@ -45,114 +56,89 @@ static const char *options_with(const char *more)
                  more);
 }
 
-static void begin(void)
+static const char *mutual(void)
 {
-    make_authorities();
-    connect_as(NULL);
-    world_start(&world, 1, options_with(""));
+    return options_with(textf("--tls-client-ca %s", theirs.path));
 }
 
-/* The server trusts their clients, and this client is one. */
-static void begin_mutual(void)
+static void write_list(bool is_bad)
 {
-    static struct pair client;
-    const struct subject subject = {.dns = "first.example", .is_client = true};
-    make_authorities();
-    client = authority_issue(&theirs, &subject);
-    connect_as(&client);
-    const char *more = textf("--tls-client-ca %s", theirs.path);
-    world_start(&world, 1, options_with(more));
+    const struct pair *const revoked[] = {&bad};
+    authority_revoke(&theirs, list, revoked, is_bad, 0);
 }
 
-static void end(void)
+/* The list has the bad one, or nobody yet. */
+static void begin_with_list(bool is_bad)
 {
-    world_stop(&world);
-    authority_free(&ours);
-    authority_free(&theirs);
+    write_list(is_bad);
+    world_start(1, textf("%s --tls-client-crl %s", mutual(), list));
 }
 
 static bool log_has(const char *text)
 {
-    return access(server->log, R_OK) == 0 && server_count_log(server, text) > 0;
+    return access(here->log, R_OK) == 0 && server_count_log(here, text) > 0;
 }
 
-/* Whether this text gets an answer on a new connection. */
-static bool is_answered(const char *text)
+static void reload(const char *event)
 {
-    char out[TEXT_SIZE] = "";
-    struct server plain = *server;
-    plain.is_tls = false;
-    int fd = raw_connect(&plain);
-    if (secure_shake(fd) == 0) {
-        raw_send(fd, text, strlen(text));
-        raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    }
-    close(fd);
+    int before = server_count_log(here, event);
+    kill(here->pid, SIGHUP);
+    SOON(server_count_log(here, event) > before);
+}
+
+static bool is_served(int fd, const char *text)
+{
+    char out[4096] = "";
+    raw_send(fd, text, strlen(text));
+    raw_read(fd, out, sizeof out, "}\n", 9000);
     return strncmp(out, "HTTP/1.1 200 ", 13) == 0;
 }
 
-static double handshakes(const char *result)
+/* Whether this client, on a connection of its own, gets an answer. */
+static bool is_answered(const struct pair *client, const char *text)
 {
-    const char *sample =
-        textf("redlockd_tls_handshakes_total{result=\"%s\"}", result);
-    return http_metric(server, sample);
+    struct server plain = *here;
+    plain.is_tls = false;
+    connect_as(client);
+    int fd = raw_connect(&plain);
+    bool is_in = secure_shake(fd) == 0 && is_served(fd, text);
+    close(fd);
+    connect_as(&good);
+    return is_in;
 }
 
-/* ---- the start ----------------------------------------------------------- */
-
-/*
- * What redlockd says when it does not start with these options: EX_CONFIG if
- * they are wrong, EXIT_FAILURE if a file is, which may be there the next time.
- */
-static void expect_refused(int status, const char *options, const char *reason)
+static bool is_let_in(const struct pair *client)
 {
-    char text[6 * PATH_SIZE], *output;
-    char *argv[] = {"sh", "-c", text, NULL};
-    PRINT_TO(text, "%s --nodes 127.0.0.1:1 --listen 127.0.0.1:%d %s",
-             harness_binary(), harness_free_port(), options);
-    ck_assert_int_eq(harness_run(argv, NULL, &output), status);
-    ck_assert_msg(strstr(output, reason), "'%s' instead of '%s'", output,
-                  reason);
-    ck_assert_ptr_eq(strchr(output, '\n'), output + strlen(output) - 1);
-    free(output);
+    return is_answered(client, RAW_NODES);
 }
 
-SUITE(tls, .timeout_s = 60);
-
-TEST(what_is_wrong_at_the_start_is_told_in_one_line)
+/* A connection of this client, which stays. */
+static int connect_by(const struct pair *client)
 {
-    make_authorities();
-    const struct subject other = {.common = "other"};
-    struct pair second = authority_issue(&ours, &other);
-    expect_refused(EX_CONFIG, "--tls-cert x.pem",
-                   "--tls-cert is given without --tls-key");
-    expect_refused(EX_CONFIG, "--tls-key x.pem",
-                   "--tls-key is given without --tls-cert");
-    expect_refused(EX_CONFIG, "--tls-client-ca x.pem",
-                   "--tls-client-ca: needs TLS; give --tls-cert");
-    expect_refused(EXIT_FAILURE, "--tls-cert /none/a --tls-key /none/b",
-                   "--tls-cert \"/none/a\": No such file or directory");
-    const char *text =
-        textf("--tls-cert %s --tls-key /none/b", pair.certificate);
-    expect_refused(EXIT_FAILURE, text,
-                   "--tls-key \"/none/b\": No such file or directory");
-    text = textf("--tls-cert %s --tls-key %s", pair.certificate, second.key);
-    expect_refused(EXIT_FAILURE, text,
-                   "does not belong to the first certificate");
-    text = textf("--tls-cert %s --tls-key %s", pair.key, pair.key);
-    expect_refused(EXIT_FAILURE, text, "holds no certificate in PEM");
-    text =
-        textf("--tls-cert %s --tls-key %s", pair.certificate, pair.certificate);
-    expect_refused(EXIT_FAILURE, text, "holds no private key in PEM");
-    folder_write(second.key, "");
-    expect_refused(EXIT_FAILURE, options_with("--tls-client-ca /none/c"),
-                   "--tls-client-ca \"/none/c\": No such file");
-    text = textf("--tls-client-ca %s", second.key);
-    expect_refused(EXIT_FAILURE, options_with(text),
-                   "holds no certificate in PEM");
-    authority_free(&ours);
-    authority_free(&theirs);
+    connect_as(client);
+    int fd = raw_connect(here);
+    connect_as(&good);
+    return fd;
 }
+
+static void expect_handshakes(const char *result, int count)
+{
+    ck_assert_double_eq(
+        http_metric(here, textf("redlockd_tls_handshakes_total{result=\"%s\"}",
+                                result)),
+        count);
+}
+
+static void expect_refused_files(const char *file, int count)
+{
+    ck_assert_double_eq(
+        http_metric(here, textf("redlockd_file_refused{file=\"%s\"}", file)),
+        count);
+}
+
+SUITE(tls, .timeout_s = 60, .set_up = set_up, .tear_down = tear_down);
+
+/* ---- warnings ------------------------------------------------------------ */
 
 /* Operators must notice; but whoever does not verify it is served. */
 TEST_RANGE(what_is_unwise_is_warned_of, 0, 2)
@@ -163,285 +149,202 @@ TEST_RANGE(what_is_unwise_is_warned_of, 0, 2)
     };
     static const char *const events[] = {"event=tls_certificate_expired",
                                          "event=tls_certificate_not_yet_valid"};
-    make_authorities();
     pair = authority_issue(&ours, &subjects[_i]);
     ck_assert_int_eq(chmod(pair.key, 0644), 0);
-    connect_as(NULL);
-    secure_set_client(&(struct secure_client){.authority = NULL});
-    world_start_nodes(&world, 1);
-    world_start_server(&world, 0, options_with(""));
-    WAIT_UNTIL(SOON_MS, log_has("event=start"));
+    world_start_nodes(1);
+    world_start_server(0, options_with(""));
+    SOON(log_has("event=start"));
     ck_assert(log_has(events[_i]));
     ck_assert(log_has("event=tls_key_is_open"));
-    ck_assert(is_answered(livez));
-    end();
+    secure_set_client(&(struct secure_client){.authority = NULL});
+    ck_assert(is_served(raw_connect(here), RAW_LIVEZ));
 }
 
 static const struct {
     const char *host;
     bool has_tls, has_auth;
 } listeners[] = {
-    {"127.0.0.1", false, false}, {"0.0.0.0", false, false},
-    {"0.0.0.0", true, false},    {"0.0.0.0", false, true},
-    {"0.0.0.0", true, true},
+    {"127.0.0.1", false, false},
+    {"127.1", false, false}, /* which does not look so */
+    {"0.0.0.0", false, true},
+    {"0.0.0.0", true, false},
 };
 
 TEST_EACH(a_server_that_others_can_reach_warns_of_what_is_missing, listeners)
 {
-    const bool is_reached = strcmp(listeners[_i].host, "127.0.0.1") != 0;
-    char options[12 * PATH_SIZE], auth[PATH_SIZE];
-    make_authorities();
-    connect_as(NULL);
+    const bool is_reached = _i > 0;
+    char auth[PATH_SIZE];
     auth_make(auth, "blue " AUTH_BLUE " lock prefix=*\n");
-    world_start_nodes(&world, 1);
-    server->port = harness_free_port();
-    PRINT_TO(options, "--listen %s:%d %s %s %s --allow-anonymous on",
-             listeners[_i].host, server->port,
-             listeners[_i].has_tls ? options_with("") : "",
-             listeners[_i].has_auth ? "--auth-file" : "",
-             listeners[_i].has_auth ? auth : "");
-    world_admit_nodes(&world, "");
-    world_serve(&world, 0, options);
-    ck_assert_int_eq(server_count_log(server, "event=clients_in_the_clear"),
+    world_start_nodes(1);
+    here->port = harness_free_port();
+    world_start_server(
+        0,
+        textf("--listen %s:%d %s %s --allow-anonymous on", listeners[_i].host,
+              here->port, listeners[_i].has_tls ? options_with("") : "",
+              listeners[_i].has_auth ? textf("--auth-file %s", auth) : ""));
+    SOON(log_has("event=start") && log_has("event=node "));
+    ck_assert_int_eq(server_count_log(here, "event=clients_in_the_clear"),
                      is_reached && !listeners[_i].has_tls);
-    ck_assert_int_eq(server_count_log(server, "event=open_to_all"),
+    ck_assert_int_eq(server_count_log(here, "event=open_to_all"),
                      is_reached && !listeners[_i].has_auth);
-    end();
 }
 
 /* ---- who may connect ----------------------------------------------------- */
 
 TEST(plain_http_is_closed_and_counted)
 {
-    char out[TEXT_SIZE];
-    begin();
-    struct server plain = *server;
+    world_start(1, options_with(""));
+    struct server plain = *here;
     plain.is_tls = false;
-    ck_assert_int_eq(raw_status(&plain, livez, strlen(livez), out, sizeof out),
-                     0);
-    ck_assert_double_eq(handshakes("not_tls"), 1);
+    raw_expect(raw_ask(&plain, RAW_LIVEZ), "");
+    expect_handshakes("not_tls", 1);
     ck_assert(log_has("the client does not speak TLS"));
-    end();
-}
-
-static int count_warnings(void)
-{
-    return server_count_log(server, "level=warn") +
-           server_count_log(server, "level=error");
 }
 
 /* Now, and not when the deadline for a head passes; and it is no error. */
-TEST_RANGE(tls_to_the_plain_port_is_refused_at_once, 0, 2)
+TEST(tls_to_the_plain_port_is_refused_at_once)
 {
-    static const char *const kinds[] = {NULL, "NORMAL:-VERS-ALL:+VERS-TLS1.2"};
-    secure_set_client(&(struct secure_client){.priorities = kinds[_i]});
-    world_start(&world, 1, "");
-    int before = count_warnings();
+    world_start(1, "");
+    int before = server_count_log(here, "level=warn");
     for (int i = 0; i < 20; i++) { /* a hello is random, in part */
-        int fd = raw_connect(server);
+        int fd = raw_connect(here);
         ck_assert_int_lt(secure_shake(fd), 0);
         close(fd);
     }
-    ck_assert_double_eq(http_metric(server, "redlockd_connections_cut_total"),
-                        0);
-    ck_assert_int_eq(count_warnings(), before);
-    lock_expect_cycle(server, "next");
-    world_stop(&world);
-}
-
-TEST(old_versions_are_refused)
-{
-    static const char *const old[] = {
-        "NORMAL:-VERS-ALL:+VERS-TLS1.1:%COMPAT",
-        "NORMAL:-VERS-ALL:+VERS-TLS1.0:%COMPAT",
-        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA",
-        "NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-256-CBC:+AES-128-CBC"};
-    begin();
-    for (size_t i = 0; i < sizeof old / sizeof *old; i++) {
-        secure_set_client(&(struct secure_client){.priorities = old[i]});
-        ck_assert_msg(!is_answered(livez), "%s", old[i]);
-    }
-    connect_as(NULL);
-    ck_assert(is_answered(livez));
-    ck_assert_double_ge(handshakes("failed"), 4);
-    end();
+    ck_assert_double_eq(http_metric(here, "redlockd_connections_cut_total"), 0);
+    ck_assert_int_eq(server_count_log(here, "level=warn"), before);
+    ck_assert_int_eq(server_count_log(here, "level=error"), 0);
+    lock_expect_cycle(here, "next");
 }
 
 TEST(only_clients_with_a_good_certificate_are_served)
 {
-    const struct subject good = {.uri = "spiffe://x/a", .is_client = true};
-    const struct subject old = {.dns = "old.example",
-                                .since_s = -2 * DAY_S,
-                                .until_s = -DAY_S,
-                                .is_client = true};
-    const struct subject early = {.dns = "early.example",
-                                  .since_s = DAY_S,
-                                  .until_s = 2 * DAY_S,
-                                  .is_client = true};
-    const struct subject no_client = {.dns = "server.example"};
-    begin_mutual();
-    struct pair client = authority_issue(&theirs, &good);
-    connect_as(&client);
-    ck_assert(is_answered(nodes));
-    const struct pair bad[] = {
-        authority_issue(&ours, &good), authority_issue(&theirs, &old),
+    static const struct subject old = {.dns = "old.example",
+                                       .since_s = -2 * DAY_S,
+                                       .until_s = -DAY_S,
+                                       .is_client = true};
+    static const struct subject early = {.dns = "early.example",
+                                         .since_s = DAY_S,
+                                         .until_s = 2 * DAY_S,
+                                         .is_client = true};
+    static const struct subject no_client = {.dns = "server.example"};
+    static const struct subject foreign = {.dns = "x", .is_client = true};
+    const struct pair refused[] = {
+        authority_issue(&ours, &foreign), authority_issue(&theirs, &old),
         authority_issue(&theirs, &early), authority_issue(&theirs, &no_client)};
-    for (int i = 0; i < 4; i++) {
-        connect_as(&bad[i]);
-        ck_assert_msg(!is_answered(nodes), "client %d", i);
-    }
-    connect_as(&client);
+    world_start(1, mutual());
+    ck_assert(is_let_in(&good));
+    for (int i = 0; i < 4; i++)
+        ck_assert_msg(!is_let_in(&refused[i]), "client %d", i);
     /* the first is not of whom the server asks for: it shows none at all */
-    ck_assert_double_eq(handshakes("bad_certificate"), 3);
+    expect_handshakes("bad_certificate", 3);
     ck_assert(log_has("event=tls_refused"));
-    end();
-}
-
-TEST(without_a_certificate_only_probes_of_this_machine_are_answered)
-{
-    begin_mutual();
-    const struct pair *client = secure_client()->pair;
-    connect_as(NULL);
-    ck_assert(is_answered(livez));
-    ck_assert(is_answered("GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"));
-    ck_assert(!is_answered(nodes));
-    connect_as(client);
-    end();
-}
-
-/* ---- client certificates that expire ------------------------------------- */
-
-enum { BRIEF_S = 5 }; /* long enough to connect and to ask */
-
-static struct pair connect_briefly(void)
-{
-    const struct subject subject = {.dns = "brief.example",
-                                    .since_s = -DAY_S,
-                                    .until_s = BRIEF_S,
-                                    .is_client = true};
-    static struct pair brief;
-    brief = authority_issue(&theirs, &subject);
-    connect_as(&brief);
-    return brief;
+    /* without one only probes of this machine are answered */
+    ck_assert(is_answered(NULL, RAW_LIVEZ));
+    ck_assert(is_answered(NULL, "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ck_assert(!is_let_in(NULL));
 }
 
 TEST(who_has_expired_is_not_served_any_more)
 {
-    char out[TEXT_SIZE];
-    size_t len = 1;
-    begin_mutual();
-    const struct pair *good = secure_client()->pair;
-    connect_briefly();
-    int fd = raw_connect(server);
-    connect_as(good);
-    raw_send(fd, nodes, strlen(nodes));
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_has(out, "HTTP/1.1 200 ");
-    for (int64_t end_ms = harness_now_ms() + SOON_MS; len > 0;) {
-        ck_assert_int_lt(harness_now_ms(), end_ms);
-        harness_pause_ms(100);
-        raw_send(fd, nodes, strlen(nodes));
-        len = raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    }
+    static const struct subject subject = {.dns = "brief.example",
+                                           .since_s = -DAY_S,
+                                           .until_s = BRIEF_S,
+                                           .is_client = true};
+    world_start(1, mutual());
+    struct pair brief = authority_issue(&theirs, &subject);
+    int fd = connect_by(&brief);
+    ck_assert(is_served(fd, RAW_NODES));
+    SOON(!is_served(fd, RAW_NODES));
     close(fd);
     ck_assert(log_has("the client certificate has expired"));
-    end();
-}
-
-TEST(who_expires_while_it_waits_is_granted_nothing)
-{
-    char out[TEXT_SIZE];
-    struct lock lock;
-    begin_mutual();
-    const struct pair *good = secure_client()->pair;
-    lock_take(server, "w", 60000, &lock);
-    connect_briefly();
-    int fd = waiter_send(server, "w", 60000, 45000);
-    WAIT_UNTIL(SOON_MS, !is_answered(nodes)); /* nobody connects so any more */
-    connect_as(good);
-    waiter_expect_count(server, 1);
-    harness_pause_ms(2000);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
-    close(fd);
-    lock_take(server, "w", 60000, NULL);
-    end();
 }
 
 /* ---- reload -------------------------------------------------------------- */
 
-static void reload(const char *event)
-{
-    kill(server->pid, SIGHUP);
-    WAIT_UNTIL(SOON_MS, log_has(event));
-}
-
 TEST(a_reload_serves_the_new_certificate_and_keeps_connections)
 {
-    const struct subject subject = {.common = "localhost", .is_rsa = true};
-    char out[TEXT_SIZE];
-    begin();
-    int fd = raw_connect(server);
+    static const struct subject subject = {.common = "localhost",
+                                           .is_rsa = true};
+    world_start(1, options_with(""));
+    int fd = raw_connect(here);
     struct pair renewed = authority_issue(&theirs, &subject);
     authority_replace(&pair, &renewed);
     reload("event=tls_reloaded");
-    ck_assert(!is_answered(livez)); /* it trusts ours */
-    raw_send(fd, livez, strlen(livez));
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_has(out, "HTTP/1.1 200 ");
+    ck_assert(!is_answered(&good, RAW_LIVEZ)); /* it trusts ours */
+    ck_assert(is_served(fd, RAW_LIVEZ));
     close(fd);
     secure_set_client(&(struct secure_client){.authority = theirs.path});
     http_disconnect();
-    ck_assert(is_answered(livez));
-    end();
+    expect_ok(HTTP(here, .method = "GET", .path = "/livez"));
 }
 
 TEST(a_bad_reload_changes_nothing)
 {
-    begin();
+    world_start(1, options_with(""));
     folder_write(pair.key, "nothing\n");
     reload("event=tls_reload_failed");
     ck_assert(log_has("holds no private key in PEM"));
-    ck_assert_double_eq(
-        http_metric(server, "redlockd_file_refused{file=\"certificates\"}"), 1);
-    ck_assert(is_answered(livez));
-    end();
+    expect_refused_files("certificates", 1);
+    ck_assert(is_answered(&good, RAW_LIVEZ));
 }
 
 /* Also on the connections that it has. */
 TEST(who_is_not_trusted_any_more_is_not_served_any_more)
 {
-    char out[TEXT_SIZE];
-    begin_mutual();
-    int fd = raw_connect(server);
-    raw_send(fd, nodes, strlen(nodes));
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_has(out, "HTTP/1.1 200 ");
+    world_start(1, mutual());
+    int fd = raw_connect(here);
+    ck_assert(is_served(fd, RAW_NODES));
     reload("event=tls_reloaded"); /* the same again: nothing changes */
-    raw_send(fd, nodes, strlen(nodes));
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_has(out, "HTTP/1.1 200 ");
+    ck_assert(is_served(fd, RAW_NODES));
     ck_assert_int_eq(rename(ours.path, theirs.path), 0);
-    kill(server->pid, SIGHUP);
-    WAIT_UNTIL(SOON_MS, !is_answered(nodes));
-    raw_send(fd, nodes, strlen(nodes));
-    ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
+    reload("event=tls_reloaded");
+    ck_assert(!is_served(fd, RAW_NODES));
     close(fd);
     http_disconnect();
-    end();
 }
 
-/* ---- keep-alive and large answers ---------------------------------------- */
+/* ---- those that are revoked ---------------------------------------------- */
 
-TEST(large_answers_come_whole)
+TEST(who_is_revoked_loses_its_connection_and_what_it_waits_for)
 {
-    begin();
-    double before = handshakes("done");
-    for (int i = 0; i < 20; i++) {
-        const struct answer *a = answer_expect(
-            HTTP(server, .method = "GET", .path = "/openapi.yaml"), 200, NULL);
-        ck_assert_uint_gt(a->body_len, 50000);
-    }
-    ck_assert_double_le(handshakes("done"), before); /* kept alive */
-    end();
+    struct lock lock;
+    begin_with_list(false);
+    lock_take(here, "w", 60000, &lock);
+    int idle = connect_by(&bad);
+    connect_as(&bad);
+    int waiting = waiter_send(here, "w", 60000, 45000);
+    connect_as(&good);
+    ck_assert(is_served(idle, RAW_NODES));
+    waiter_expect_count(here, 1);
+    write_list(true);
+    reload("event=tls_reloaded");
+    raw_expect(waiting, "");
+    ck_assert(!is_served(idle, RAW_NODES));
+    waiter_expect_count(here, 0);
+    ck_assert(is_let_in(&good) && !is_let_in(&bad));
+    ck_assert_double_gt(
+        http_metric(here,
+                    "redlockd_tls_client_crl_next_update_timestamp_seconds"),
+        0);
+    close(idle);
+    close(waiting);
+}
+
+TEST(a_bad_list_changes_nothing)
+{
+    struct authority other;
+    begin_with_list(true);
+    folder_write(list, "");
+    reload("holds no list of revoked certificates in PEM");
+    authority_make(&other, "theirs"); /* the same name, another key */
+    authority_revoke(&other, list, NULL, 0, 0);
+    reload("is not signed by one of --tls-client-ca");
+    authority_free(&other);
+    ck_assert(is_let_in(&good) && !is_let_in(&bad));
+    expect_refused_files("crl", 1);
+    write_list(false);
+    reload("event=tls_reloaded");
+    ck_assert(is_let_in(&bad));
+    expect_refused_files("crl", 0);
 }

@@ -4,21 +4,16 @@
  */
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "grant.h"
 #include "node.h"
 #include "tlsnode.h"
 #include "waiter.h"
 
 enum { SOON_MS = 20000, HOUR_S = 3600 };
 
-static struct world world;
-static const struct server *const server = &world.servers[0];
 static char dir[PATH_SIZE]; /* of the last node's certificate */
 
 /* Before the nodes start; each reads its files then. */
@@ -39,118 +34,85 @@ static void restart_nodes(int first, int count)
 
 static void start_secure(int count, const char *options)
 {
-    world_start_nodes(&world, count);
+    world_start_nodes(count);
     secure_nodes(0, count);
     restart_nodes(0, count);
-    world_admit_nodes(&world, options);
-    world_serve(&world, 0, options);
+    world_admit_nodes(options);
+    world_serve(0, options);
 }
 
 /* What GET /nodes says of node 0. */
 static bool node_has(const char *state, const char *detail)
 {
-    const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
+    const struct answer *a = HTTP(here, .method = "GET", .path = "/nodes");
     return strcmp(answer_text(a, "nodes.0.state"), state) == 0 &&
            strstr(answer_text(a, "nodes.0.detail"), detail);
 }
 
 static bool log_has(const char *text)
 {
-    char *log = harness_read_file(server->log);
-    bool has = strstr(log, text) != NULL;
-    free(log);
-    return has;
+    return server_count_log(here, text) > 0;
 }
 
 static void await_node(const char *state, const char *detail)
 {
-    WAIT_UNTIL(SOON_MS, http_probe(server, "/livez") == 200);
-    WAIT_UNTIL(SOON_MS, node_has(state, detail));
+    world_await(0, "/livez");
+    AWHILE(node_has(state, detail));
 }
 
 SUITE(tls_nodes, .timeout_s = 120);
 
 /* ---- locks --------------------------------------------------------------- */
 
+/* Also those that wait: subscriptions speak TLS, too. */
 TEST(locks_work_over_tls)
 {
     struct lock lock;
     start_secure(3, "");
-    lock_take(server, "a", 20000, &lock);
-    answer_expect(lock_acquire(server, "a", 20000, NULL), 409, "lock_held");
-    answer_expect(lock_extend(server, &lock, 30000), 200, NULL);
-    answer_expect_held(lock_inspect(server, "a"));
-    answer_expect(HTTP(server, .method = "GET", .path = "/locks"), 200, NULL);
-    int fd = waiter_send(server, "a", 20000, 15000);
-    waiter_expect_count(server, 1);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    lock = waiter_expect_grant(fd, "a", SOON_MS).lock;
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    ck_assert(!log_has("rediss://")); /* a node's name is as without TLS */
-    world_stop(&world);
-}
-
-/* Releases come through another server: subscriptions speak TLS, too. */
-TEST(releases_are_announced_over_tls)
-{
-    enum { TURNS = 20 };
-    struct lock lock;
-    const struct server *other = &world.servers[1];
-    start_secure(3, "");
-    world_serve(&world, 1, "");
-    lock_take(server, "a", 60000, &lock);
-    for (int i = 0; i < TURNS; i++) {
-        int fd = waiter_send(i % 2 ? server : other, "a", 60000, 40000);
-        waiter_expect_count(i % 2 ? server : other, 1);
-        answer_expect(lock_release(i % 2 ? other : server, &lock), 200, NULL);
+    world_serve(1, "");
+    lock_take(here, "a", 20000, &lock);
+    answer_expect(lock_acquire(here, "a", 20000, NULL), 409, "lock_held");
+    expect_ok(lock_extend(here, &lock, 60000));
+    answer_expect_held(lock_inspect(here, "a"));
+    expect_ok(HTTP(here, .method = "GET", .path = "/locks"));
+    for (int i = 0; i < 4; i++) {
+        int fd = waiter_send(i % 2 ? here : there, "a", 60000, 40000);
+        waiter_expect_listeners("a", i == 0 ? 1 : 2);
+        lock_drop(i % 2 ? there : here, &lock);
         lock = waiter_expect_grant(fd, "a", SOON_MS).lock;
     }
-    /* the first ones may be woken by the subscription, once it is confirmed */
-    ck_assert_int_gt(waiter_handovers(server, "announcement") +
-                         waiter_handovers(other, "announcement"),
+    ck_assert_int_gt(waiter_handovers(here, "announcement") +
+                         waiter_handovers(there, "announcement"),
                      0);
-    world_stop(&world);
+    ck_assert(!log_has("rediss://")); /* a node's name is as without TLS */
+    world_stop();
 }
 
 TEST(nodes_with_and_without_tls_mix)
 {
-    world_start_nodes(&world, 3);
+    world_start_nodes(3);
     secure_nodes(0, 1);
     restart_nodes(0, 1);
-    world_admit_nodes(&world, "");
-    world_serve(&world, 0, "");
-    lock_expect_cycle(server, "a");
-    world_stop(&world);
+    world_admit_nodes("");
+    world_serve(0, "");
+    lock_expect_cycle(here, "a");
+    world_stop();
 }
 
 /* Same hosts, same ports: no new configuration, and no lock is lost. */
 TEST(tls_can_be_switched_on_in_a_service)
 {
     struct lock lock;
-    world_start(&world, 3, "");
-    lock_take(server, "a", 60000, &lock);
-    world_stop_server(&world, 0);
+    world_start(3, "");
+    lock_take(here, "a", 60000, &lock);
+    world_stop_server(0);
     secure_nodes(0, 3);
     restart_nodes(0, 3);
-    world_serve(&world, 0, "");
+    world_serve(0, "");
     ck_assert(!log_has("other_configuration"));
-    answer_expect(lock_extend(server, &lock, 60000), 200, NULL);
-    answer_expect(lock_release(server, &lock), 200, NULL);
-    world_stop(&world);
-}
-
-TEST(nodes_that_die_and_hang_cost_no_request)
-{
-    start_secure(5, "");
-    node_kill(&world.nodes[3]);
-    node_pause(&world.nodes[4]);
-    for (int i = 0; i < 20; i++)
-        lock_expect_cycle(server, "a");
-    node_start(&world.nodes[3]);
-    node_resume(&world.nodes[4]);
-    world_wait_ready(&world, 0);
-    lock_expect_cycle(server, "a");
-    world_stop(&world);
+    expect_ok(lock_extend(here, &lock, 60000));
+    lock_drop(here, &lock);
+    world_stop();
 }
 
 /* ---- certificates -------------------------------------------------------- */
@@ -163,14 +125,13 @@ static const struct {
     {{.address = "127.0.0.1", .begins_s = -2 * HOUR_S, .ends_s = -HOUR_S},
      false,
      "has expired"},
-    {{.address = "127.0.0.1", .begins_s = HOUR_S / 2}, false, "not yet valid"},
     {{.name = "redis1.test"}, false, "not for the name in --nodes: 127.0.0.1"},
     {{.address = "127.0.0.1"}, true, "self-signed"},
 };
 
 static void start_one(const struct certs *certs)
 {
-    world_start_nodes(&world, 1);
+    world_start_nodes(1);
     tlsnode_make_dir(dir);
     if (certs != NULL)
         tlsnode_replace(dir, certs);
@@ -184,12 +145,12 @@ TEST_EACH(node_that_proves_nothing_does_not_vote, bad)
     wish.issuer = bad[_i].is_foreign ? NULL : tlsnode_ca();
     struct certs *certs = certs_new(&wish);
     start_one(certs);
-    world_start_server(&world, 0, "");
+    world_start_server(0, "");
     await_node("tls_failed", bad[_i].detail);
-    WAIT_UNTIL(SOON_MS, log_has(bad[_i].detail));
-    ck_assert_int_eq(http_probe(server, "/readyz"), 503);
+    AWHILE(log_has(bad[_i].detail));
+    ck_assert_int_eq(http_probe(here, "/readyz"), 503);
     certs_free(certs);
-    world_stop(&world);
+    world_stop();
 }
 
 /* In how many seconds the certificate that the node shows ends. */
@@ -199,7 +160,7 @@ static double certificate_ends_s(void)
         textf("redlockd_node_tls_certificate_expiry_timestamp_seconds{node="
               "\"127.0.0.1:%d\"}",
               world.nodes[0].port);
-    return http_metric(server, sample) - (double)time(NULL);
+    return http_metric(here, sample) - (double)time(NULL);
 }
 
 static void replace_certificate(const struct certs *certs)
@@ -219,15 +180,15 @@ TEST(end_of_a_nodes_certificate_is_told)
                                     .ends_s = HOUR_S / 4};
     struct certs *shorter = certs_new(&wish);
     start_one(NULL);
-    world_admit_nodes(&world, "");
-    world_serve(&world, 0, "");
+    world_admit_nodes("");
+    world_serve(0, "");
     ck_assert(certificate_ends_s() > HOUR_S / 2);
     ck_assert(certificate_ends_s() <= HOUR_S);
     replace_certificate(shorter);
-    WAIT_UNTIL(SOON_MS, certificate_ends_s() <= HOUR_S / 4);
+    AWHILE(certificate_ends_s() <= HOUR_S / 4);
     ck_assert(certificate_ends_s() > 0);
     certs_free(shorter);
-    world_stop(&world);
+    world_stop();
 }
 
 /* The old connection goes on, but the node must be confirmed by new ones. */
@@ -236,57 +197,23 @@ TEST(replaced_certificate_is_verified_again)
     struct certs *self = certs_new_node(NULL);
     struct certs *fresh = certs_new_node(tlsnode_ca());
     start_one(NULL);
-    world_admit_nodes(&world, "");
-    world_serve(&world, 0, "");
+    world_admit_nodes("");
+    world_serve(0, "");
     replace_certificate(self);
     await_node("tls_failed", "self-signed");
     replace_certificate(fresh);
-    world_wait_ready(&world, 0);
-    lock_expect_cycle(server, "a");
+    world_wait_ready(0);
+    lock_expect_cycle(here, "a");
     certs_free(self);
     certs_free(fresh);
-    world_stop(&world);
-}
-
-TEST(node_that_asks_gets_our_certificate)
-{
-    start_one(NULL);
-    world.nodes[0].asks = true;
-    restart_nodes(0, 1);
-    world_start_server(&world, 0, "");
-    await_node("tls_failed", "wants a client certificate");
-    world_stop_server(&world, 0);
-    const char *options = textf(
-        "--node-cert %s/" TLSNODE_CERT " --node-key %s/" TLSNODE_KEY, dir, dir);
-    world_serve(&world, 0, options);
-    lock_expect_cycle(server, "a");
-    world_stop(&world);
-}
-
-/* ---- the wrong scheme ---------------------------------------------------- */
-
-TEST(scheme_that_does_not_fit_is_named)
-{
-    start_one(NULL);
-    const char *options =
-        textf("--nodes redis://127.0.0.1:%d", world.nodes[0].port);
-    world_start_server(&world, 0, options);
-    await_node("unreachable", "if the node speaks TLS, write rediss://");
-    world_stop_server(&world, 0);
-    *world.nodes[0].tls = '\0';
-    restart_nodes(0, 1);
-    options = textf("--nodes rediss://127.0.0.1:%d --node-ca %s/" TLSNODE_CA,
-                    world.nodes[0].port, tlsnode_dir());
-    world_start_server(&world, 0, options);
-    await_node("silent", "if the node does not speak TLS, write redis://");
-    world_stop(&world);
+    world_stop();
 }
 
 /* ---- files --------------------------------------------------------------- */
 
 static void hang_up(void)
 {
-    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
+    ck_assert_int_eq(kill(here->pid, SIGHUP), 0);
 }
 
 TEST(hangup_reads_the_files_again)
@@ -298,57 +225,21 @@ TEST(hangup_reads_the_files_again)
     PRINT_TO(path, "%s/" TLSNODE_CA, ours);
     PRINT_TO(options, "--node-ca %s", path);
     certs_write(stranger, path);
-    world_start_server(&world, 0, options);
+    world_start_server(0, options);
     await_node("tls_failed", "an issuer that --node-ca");
     certs_write(tlsnode_ca(), path);
     hang_up();
-    world_wait_ready(&world, 0);
+    world_wait_ready(0);
     ck_assert(log_has("event=node_tls_reloaded"));
     ck_assert_int_eq(truncate(path, 0), 0);
     hang_up();
-    WAIT_UNTIL(SOON_MS, log_has("event=node_tls_not_reloaded"));
+    AWHILE(log_has("event=node_tls_not_reloaded"));
     ck_assert(log_has("holds no certificate in PEM"));
     restart_nodes(0, 1); /* a new connection, by the old file */
-    world_wait_ready(&world, 0);
-    lock_expect_cycle(server, "a");
+    world_wait_ready(0);
+    lock_expect_cycle(here, "a");
     certs_free(stranger);
-    world_stop(&world);
-}
-
-static void expect_refusal(int status, const char *option, const char *path,
-                           const char *reason)
-{
-    char *output;
-    char nodes[] = "rediss://:SECRET@127.0.0.1:1";
-    char flag[64];
-    PRINT_TO(flag, "--%s", option);
-    char *check[] = {(char *)harness_binary(),
-                     "--check-config",
-                     "--nodes",
-                     nodes,
-                     flag,
-                     (char *)path,
-                     NULL};
-    char *serve[] = {
-        (char *)harness_binary(), "--nodes", nodes, flag, (char *)path, NULL};
-    char *const *const both[] = {check, serve};
-    for (int i = 0; i < 2; i++) {
-        ck_assert_int_eq(harness_run(both[i], NULL, &output), status);
-        ck_assert_msg(strstr(output, reason) && strstr(output, flag), "%s",
-                      output);
-        ck_assert_lacks(output, "SECRET");
-        free(output);
-    }
-}
-
-TEST(bad_files_are_refused_at_the_start)
-{
-    tlsnode_make_dir(dir);
-    expect_refusal(EXIT_FAILURE, "node-ca", "/none.pem", "No such file");
-    expect_refusal(EXIT_FAILURE, "node-ca", textf("%s/" TLSNODE_KEY, dir),
-                   "holds no certificate in PEM");
-    expect_refusal(EX_CONFIG, "node-cert", textf("%s/" TLSNODE_CERT, dir),
-                   "without --node-key");
+    world_stop();
 }
 
 TEST(password_and_key_are_in_no_log)
@@ -359,9 +250,9 @@ TEST(password_and_key_are_in_no_log)
         textf("--nodes rediss://:hunter3@127.0.0.1:%d --node-ca %s/" TLSNODE_CA
               " --node-cert %s/" TLSNODE_CERT " --node-key %s/" TLSNODE_KEY,
               world.nodes[0].port, dir, dir, dir);
-    world_start_server(&world, 0, options);
+    world_start_server(0, options);
     await_node("no_permission", "");
     ck_assert(!log_has("hunter"));
     ck_assert(!log_has("PRIVATE"));
-    world_stop(&world);
+    world_stop();
 }

@@ -4,45 +4,28 @@
  * where nodes may not announce.
  */
 #include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "node.h"
 #include "waiter.h"
 
-enum { N = 3, Q = 2, TTL_MS = 60000, WAIT_MS = 45000, SOON_MS = 12000 };
+enum { N = 3, TTL_MS = 60000, WAIT_MS = 45000, SOON_MS = 12000 };
 
 /* The longest: without news a hand-over mostly takes seconds. */
 #define PATIENT "--retry-delay-ms 10000"
 
-WORLD_WITH_END;
-static struct server *const a = &world.servers[0];
-static struct server *const b = &world.servers[1];
 static struct lock held;
-
-static void start_servers(const char *options)
-{
-    for (int i = 0; i < 2; i++)
-        world_start_server(&world, i, options);
-    for (int i = 0; i < 2; i++)
-        world_wait_ready(&world, i);
-}
 
 static void begin(const char *options)
 {
-    world_start_nodes(&world, N);
-    world_admit_nodes(&world, options);
-    start_servers(options);
+    world_start_nodes(N);
+    world_admit_nodes(options);
+    world_serve_all(2, options);
 }
 
 static void begin_patiently(void)
 {
     begin(PATIENT);
-}
-
-static void begin_plainly(void)
-{
-    begin("");
 }
 
 static void hold(const struct server *server, const char *resource, int ttl_ms)
@@ -70,36 +53,34 @@ SUITE(wait_causes);
 /* ---- releases through another server ------------------------------------ */
 
 GROUP(news, .timeout_s = 60, .set_up_once = begin_patiently,
-      .tear_down_once = world_tear_down);
+      .tear_down_once = world_finish);
 
 TEST(an_announcement_wakes_a_waiter_of_another_server)
 {
     enum { TURNS = 20 };
-    hold(a, "turns", TTL_MS);
+    hold(here, "turns", TTL_MS);
     for (int i = 0; i < TURNS; i++) {
-        struct server *here = i % 2 == 0 ? a : b;
-        struct server *there = i % 2 == 0 ? b : a;
-        int fd = send_waiter(there, "turns");
-        answer_expect(lock_release(here, &held), 200, NULL);
+        int fd = send_waiter(i % 2 == 0 ? there : here, "turns");
+        lock_drop(i % 2 == 0 ? here : there, &held);
         expect_grant(fd, "turns");
     }
     /* the first ones may be woken by the subscription, once it is confirmed */
-    ck_assert_int_ge(waiter_handovers(a, "announcement") +
-                         waiter_handovers(b, "announcement"),
+    ck_assert_int_ge(waiter_handovers(here, "announcement") +
+                         waiter_handovers(there, "announcement"),
                      TURNS / 2);
-    ck_assert_int_eq(waiter_handovers(a, "release"), 0);
-    ck_assert_int_eq(waiter_handovers(a, "expiry"), 0);
-    answer_expect(lock_release(a, &held), 200, NULL);
+    ck_assert_int_eq(waiter_handovers(here, "release"), 0);
+    ck_assert_int_eq(waiter_handovers(here, "expiry"), 0);
+    lock_drop(here, &held);
 }
 
 TEST(a_release_while_a_subscription_begins_is_not_missed)
 {
     for (int i = 0; i < 20; i++) {
         const char *resource = textf("new%d", i);
-        hold(a, resource, TTL_MS);
-        int fd = waiter_send(b, resource, TTL_MS, WAIT_MS);
-        harness_pause_ms(i % 5);
-        answer_expect(lock_release(a, &held), 200, NULL);
+        hold(here, resource, TTL_MS);
+        int fd = waiter_send(there, resource, TTL_MS, WAIT_MS);
+        pause_ms(i % 5);
+        lock_drop(here, &held);
         expect_grant(fd, resource);
     }
 }
@@ -109,29 +90,29 @@ TEST(clients_of_one_server_do_not_starve_those_of_another)
 {
     enum { CROWD = 4 };
     int fds[CROWD];
-    hold(a, "turn", TTL_MS);
-    int other = send_waiter(b, "turn");
+    hold(here, "turn", TTL_MS);
+    int other = send_waiter(there, "turn");
     for (int i = 0; i < CROWD; i++) {
-        fds[i] = waiter_send(a, "turn", TTL_MS, WAIT_MS);
-        waiter_expect_count(a, i + 1);
+        fds[i] = waiter_send(here, "turn", TTL_MS, WAIT_MS);
+        waiter_expect_count(here, i + 1);
     }
     int64_t end_ms = harness_now_ms() + 2 * SOON_MS;
     for (int i = 0;; i = (i + 1) % CROWD) {
         ck_assert_int_lt(harness_now_ms(), end_ms);
-        answer_expect(lock_release(a, &held), 200, NULL);
-        WAIT_UNTIL(SOON_MS, (int)http_metric(a, "redlockd_waiters") < CROWD ||
-                                http_metric(b, "redlockd_waiters") < 1);
-        if (http_metric(b, "redlockd_waiters") < 1)
+        lock_drop(here, &held);
+        SOON((int)http_metric(here, "redlockd_waiters") < CROWD ||
+             http_metric(there, "redlockd_waiters") < 1);
+        if (http_metric(there, "redlockd_waiters") < 1)
             break;
         expect_grant(fds[i], "turn");
-        fds[i] = waiter_send(a, "turn", TTL_MS, WAIT_MS);
-        waiter_expect_count(a, CROWD);
+        fds[i] = waiter_send(here, "turn", TTL_MS, WAIT_MS);
+        waiter_expect_count(here, CROWD);
     }
     for (int i = 0; i < CROWD; i++)
         close(fds[i]);
-    waiter_expect_count(a, 0);
+    waiter_expect_count(here, 0);
     expect_grant(other, "turn");
-    answer_expect(lock_release(a, &held), 200, NULL);
+    lock_drop(here, &held);
 }
 
 /* The one that is answered next; its connection is closed and -1 then. */
@@ -161,129 +142,48 @@ TEST(a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over)
 {
     enum { EACH = 16, CROWD = 2 * EACH };
     struct pollfd fds[CROWD];
-    hold(a, "crowd", TTL_MS);
+    hold(here, "crowd", TTL_MS);
     for (int i = 0; i < CROWD; i++) {
-        struct server *server = i % 2 == 0 ? a : b;
+        struct server *server = i % 2 == 0 ? here : there;
         fds[i] = (struct pollfd){
             .fd = waiter_send(server, "crowd", TTL_MS, WAIT_MS),
             .events = POLLIN,
         };
         waiter_expect_count(server, i / 2 + 1);
     }
-    harness_pause_ms(1500); /* both are told of releases by now */
+    waiter_expect_listeners("crowd", 2);
     int sets = count_sets();
     for (int i = 0; i < CROWD; i++) {
-        answer_expect(lock_release(a, &held), 200, NULL);
+        lock_drop(here, &held);
         next_grant(fds, CROWD);
     }
     /* a little more: an announcement may come while the winner still asks */
     ck_assert_int_le(count_sets() - sets, 2 * CROWD + CROWD / 2);
     /* nor less: but a node that is slow for a moment is not asked */
     ck_assert_int_ge(count_sets() - sets, CROWD / 2);
-    answer_expect(lock_release(a, &held), 200, NULL);
+    lock_drop(here, &held);
 }
 
 /* ---- the end of a TTL ---------------------------------------------------- */
 
-TEST(the_end_of_a_foreign_lock_is_waited_for)
-{
-    enum { FOREIGN_MS = 1500 };
-    int before = waiter_handovers(a, "release");
-    int64_t since_ms = harness_now_ms();
-    world_set(&world, 0, Q, "foreign", "4a6f2c", FOREIGN_MS);
-    expect_grant(send_waiter(a, "foreign"), "foreign");
-    ck_assert_int_ge(harness_now_ms() - since_ms, FOREIGN_MS);
-    ck_assert_int_eq(waiter_handovers(a, "release"), before);
-    answer_expect(lock_release(a, &held), 200, NULL);
-}
-
 TEST(the_end_of_the_ttl_wakes)
 {
     enum { HOLD_MS = 1500 };
-    int before = waiter_handovers(b, "expiry");
+    int before = waiter_handovers(there, "expiry");
     int64_t since_ms = harness_now_ms();
-    hold(a, "ttl", HOLD_MS);
+    hold(here, "ttl", HOLD_MS);
     struct lock ended = held;
-    expect_grant(send_waiter(b, "ttl"), "ttl");
+    expect_grant(send_waiter(there, "ttl"), "ttl");
     ck_assert_int_ge(harness_now_ms() - since_ms, ended.validity_ms);
     ck_assert_int_gt(held.number, ended.number);
-    ck_assert_int_eq(waiter_handovers(b, "expiry"), before + 1);
-    answer_expect(lock_release(a, &ended), 409, "not_owner");
-    answer_expect(lock_release(a, &held), 200, NULL);
-}
-
-/* The head learns of the new end when the old one has come. */
-TEST(an_extended_lock_is_waited_for_until_its_new_end)
-{
-    enum { HOLD_MS = 1000, LONGER_MS = 2500 };
-    hold(a, "longer", HOLD_MS);
-    int fd = waiter_send(b, "longer", TTL_MS, WAIT_MS);
-    int64_t since_ms = harness_now_ms();
-    const struct answer *answer = lock_extend(a, &held, LONGER_MS);
-    answer_expect(answer, 200, NULL);
-    int64_t validity_ms = answer_int(answer, "validity_ms");
-    expect_grant(fd, "longer");
-    ck_assert_int_ge(harness_now_ms() - since_ms, validity_ms);
-    answer_expect(lock_release(a, &held), 200, NULL);
+    ck_assert_int_eq(waiter_handovers(there, "expiry"), before + 1);
+    answer_expect(lock_release(here, &ended), 409, "not_owner");
+    lock_drop(here, &held);
 }
 
 /* ---- what nobody announces ----------------------------------------------- */
 
-GROUP(delay, .timeout_s = 60, .set_up_once = begin_plainly,
-      .tear_down_once = world_tear_down);
-
-/* With a TTL, and without. */
-TEST_RANGE(a_foreign_release_is_found_by_the_delay, 0, 2)
-{
-    world_set(&world, 0, Q, "theirs", "4a6f2c", _i == 0 ? TTL_MS : 0);
-    int fd = send_waiter(a, "theirs");
-    harness_pause_ms(300);
-    waiter_expect_count(a, 1);
-    world_del(&world, 0, Q, "theirs");
-    expect_grant(fd, "theirs");
-    answer_expect(lock_release(a, &held), 200, NULL);
-}
-
-TEST(no_quorum_is_waited_out)
-{
-    world_pause_nodes(&world, 0, 2);
-    int fd = send_waiter(a, "away");
-    harness_pause_ms(1200);
-    waiter_expect_count(a, 1);
-    node_resume(&world.nodes[0]);
-    expect_grant(fd, "away");
-    node_resume(&world.nodes[1]);
-    answer_expect(lock_release(a, &held), 200, NULL);
-}
-
-TEST(no_quorum_until_the_time_is_up)
-{
-    world_pause_nodes(&world, 0, 2);
-    struct verdict verdict =
-        waiter_read(waiter_send(a, "never", TTL_MS, 1000), SOON_MS);
-    ck_assert_int_eq(verdict.status, 503);
-    ck_assert_str_eq(verdict.code, "no_quorum");
-    ck_assert_int_ge(verdict.waited_ms, 1000);
-    world_resume_nodes(&world, 0, 2);
-}
-
 GROUP(own, .timeout_s = 60);
-
-TEST(a_quorum_that_is_away_while_clients_wait)
-{
-    begin("");
-    hold(a, "gone", TTL_MS);
-    int fd = send_waiter(b, "gone");
-    node_pause(&world.nodes[0]);
-    node_kill(&world.nodes[1]);
-    harness_pause_ms(1200);
-    waiter_expect_count(b, 1);
-    node_resume(&world.nodes[0]);
-    node_start(&world.nodes[1]);
-    WAIT_UNTIL(SOON_MS, lock_release(a, &held)->status != 503);
-    expect_grant(fd, "gone");
-    world_stop(&world);
-}
 
 /* ---- nodes that may not announce ------------------------------------------
  */
@@ -297,41 +197,30 @@ static void tell_nodes(const char *command)
 static void expect_handovers(void)
 {
     for (int i = 0; i < 3; i++) {
-        hold(a, "mute", TTL_MS);
-        int fd = send_waiter(b, "mute");
-        answer_expect(lock_release(a, &held), 200, NULL);
+        hold(here, "mute", TTL_MS);
+        int fd = send_waiter(there, "mute");
+        lock_drop(here, &held);
         expect_grant(fd, "mute");
-        answer_expect(lock_release(b, &held), 200, NULL);
-        WAIT_UNTIL(SOON_MS, world_count_keys(&world, "mute") == 0);
+        lock_drop(there, &held);
+        expect_keys("mute", 0);
     }
 }
 
 static const char *const denials[] = {
-    "ACL SETUSER default -subscribe", "ACL SETUSER default -publish",
+    "ACL SETUSER default -publish",
     "ACL SETUSER default resetchannels -unsubscribe"};
 
-TEST_RANGE(nodes_that_never_announce_need_only_the_delay, 0, 2)
-{
-    world_start_nodes(&world, N);
-    world_admit_nodes(&world, "");
-    tell_nodes(denials[_i]); /* which are not durable then */
-    start_servers("");
-    expect_handovers();
-    ck_assert_int_eq(waiter_handovers(b, "announcement"), 0);
-    world_stop(&world);
-}
-
 /* Redis ends the connections of those that may no longer listen. */
-TEST_RANGE(announcements_that_end_while_clients_wait, 1, 3)
+TEST_EACH(announcements_that_end_while_clients_wait, denials)
 {
     begin("");
-    hold(a, "mute", TTL_MS);
-    int fd = send_waiter(b, "mute");
-    harness_pause_ms(1500); /* a heartbeat */
+    hold(here, "mute", TTL_MS);
+    int fd = send_waiter(there, "mute");
+    waiter_expect_listeners("mute", 1);
     tell_nodes(denials[_i]);
-    answer_expect(lock_release(a, &held), 200, NULL);
+    lock_drop(here, &held);
     expect_grant(fd, "mute");
-    answer_expect(lock_release(b, &held), 200, NULL);
+    lock_drop(there, &held);
     expect_handovers();
-    world_stop(&world);
+    world_stop();
 }

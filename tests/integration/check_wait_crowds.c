@@ -3,10 +3,8 @@
  * what signals do.
  */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "node.h"
@@ -21,8 +19,6 @@ enum {
     EACH_MAX = 1000, /* clients that wait for one lock */
 };
 
-WORLD_WITH_END;
-static struct server *const server = &world.servers[0];
 static struct lock held;
 static int fds[EACH_MAX];
 
@@ -35,30 +31,22 @@ static int crowd_size(void)
     return size;
 }
 
-static void allow_descriptors(void)
-{
-    struct rlimit limit;
-    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = limit.rlim_max;
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-}
-
 static void begin(void)
 {
-    allow_descriptors();
+    harness_raise_descriptors();
     /* no node is slow but for the crowd, or for a busy machine */
-    world_start(&world, N, "--node-timeout-ms 2000");
+    world_start(N, "--node-timeout-ms 2000");
 }
 
 static void hold(void)
 {
-    lock_take(server, "w", TTL_MS, &held);
+    lock_take(here, "w", TTL_MS, &held);
 }
 
 static void send_crowd(int count, int ttl_ms)
 {
     for (int i = 0; i < count; i++)
-        fds[i] = waiter_send(server, "w", ttl_ms, WAIT_MS);
+        fds[i] = waiter_send(here, "w", ttl_ms, WAIT_MS);
 }
 
 /* ---- clients that vanish --------------------------------------------------
@@ -81,27 +69,14 @@ static void (*const leavings[])(int fd) = {leave_politely, raw_reset};
 static void expect_last(int last)
 {
     held = waiter_expect_grant(last, "w", SOON_MS).lock;
-    waiter_expect_count(server, 0);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "w") == 0);
-    lock_expect_cycle(server, "w");
+    waiter_expect_count(here, 0);
+    lock_drop(here, &held);
+    AWHILE(count_keys("w") == 0);
+    lock_expect_cycle(here, "w");
 }
 
 SUITE(wait_crowds, .timeout_s = 90, .set_up_once = begin,
-      .tear_down_once = world_tear_down);
-
-TEST_RANGE(clients_that_vanish_before_the_release, 0, 2)
-{
-    int count = crowd_size();
-    hold();
-    send_crowd(count, TTL_MS);
-    waiter_expect_count(server, count);
-    int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, count + 1);
-    close_some(0, count, leavings[_i]);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    expect_last(last);
-}
+      .tear_down_once = world_finish);
 
 /*
  * Some are granted the lock in the moment in which they go: what reached their
@@ -112,11 +87,11 @@ TEST_RANGE(clients_that_vanish_around_the_release, 0, 2)
     int count = crowd_size();
     hold();
     send_crowd(count, BRIEF_MS);
-    waiter_expect_count(server, count);
-    int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, count + 1);
+    waiter_expect_count(here, count);
+    int last = waiter_send(here, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(here, count + 1);
     close_some(1, count / 2, leavings[_i]);
-    answer_expect(lock_release(server, &held), 200, NULL);
+    lock_drop(here, &held);
     close_some(count / 2, count, leavings[_i]);
     leavings[_i](fds[0]);
     expect_last(last);
@@ -133,58 +108,21 @@ TEST_RANGE(a_process_that_is_killed_while_it_waits, 0, 2)
         for (;;)
             pause();
     }
-    waiter_expect_count(server, count);
-    int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, count + 1);
+    waiter_expect_count(here, count);
+    int last = waiter_send(here, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(here, count + 1);
     if (_i == 0) {
         kill(pid, SIGKILL);
-        waiter_expect_count(server, 1);
+        waiter_expect_count(here, 1);
     }
-    answer_expect(lock_release(server, &held), 200, NULL);
+    lock_drop(here, &held);
     kill(pid, SIGKILL);
     ck_assert_int_ge(harness_reap(pid, SOON_MS), 0);
     expect_last(last);
 }
 
-/* ---- who may wait ---------------------------------------------------------
- */
-
-/* Whoever leaves makes room. */
-TEST(a_queue_is_no_longer_full_when_somebody_leaves)
-{
-    hold();
-    send_crowd(EACH_MAX, TTL_MS);
-    waiter_expect_count(server, EACH_MAX);
-    close(fds[EACH_MAX / 2]);
-    waiter_expect_count(server, EACH_MAX - 1);
-    fds[EACH_MAX / 2] = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, EACH_MAX);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    /* in their order: a thousand hand-overs */
-    for (int i = 0; i < EACH_MAX; i++) {
-        int next = i < EACH_MAX / 2 ? i : (i + 1) % EACH_MAX;
-        if (i == EACH_MAX - 1)
-            next = EACH_MAX / 2;
-        held = waiter_expect_grant(fds[next], "w", SOON_MS).lock;
-        answer_expect(lock_release(server, &held), 200, NULL);
-    }
-}
-
 /* ---- signals --------------------------------------------------------------
  */
-
-TEST(a_hangup_ends_no_wait)
-{
-    hold();
-    int fd = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, 1);
-    kill(server->pid, SIGHUP);
-    harness_pause_ms(100);
-    waiter_expect_count(server, 1);
-    answer_expect(lock_release(server, &held), 200, NULL);
-    held = waiter_expect_grant(fd, "w", SOON_MS).lock;
-    answer_expect(lock_release(server, &held), 200, NULL);
-}
 
 GROUP(ends, .timeout_s = 90);
 
@@ -194,45 +132,44 @@ TEST(a_full_queue_refuses_and_is_told_of_the_end)
     begin();
     hold();
     send_crowd(EACH_MAX, TTL_MS);
-    waiter_expect_count(server, EACH_MAX);
+    waiter_expect_count(here, EACH_MAX);
     struct verdict more =
-        waiter_read(waiter_send(server, "w", TTL_MS, WAIT_MS), SOON_MS);
+        waiter_read(waiter_send(here, "w", TTL_MS, WAIT_MS), SOON_MS);
     ck_assert_int_eq(more.status, 429);
     ck_assert_str_eq(more.code, "too_many_waiters");
-    waiter_expect_count(server, EACH_MAX);
+    waiter_expect_count(here, EACH_MAX);
     /* others are none of its business */
-    lock_expect_cycle(server, "v");
+    lock_expect_cycle(here, "v");
     http_disconnect();
-    kill(server->pid, SIGTERM);
+    kill(here->pid, SIGTERM);
     for (int i = 0; i < EACH_MAX; i++) {
         struct verdict verdict = waiter_read(fds[i], SOON_MS);
         ck_assert_int_eq(verdict.status, 503);
         ck_assert_str_eq(verdict.code, "shutting_down");
     }
-    ck_assert_int_eq(harness_reap(server->pid, SOON_MS), 0);
-    server->pid = 0;
-    world_stop(&world);
+    server_await_end(here);
+    world_stop();
 }
 
 /* The lock is released through another server, and the time of one is up. */
 TEST(a_server_that_is_paused_while_clients_wait)
 {
     begin();
-    world_serve(&world, 1, "");
+    world_serve(1, "");
     hold();
-    int hasty = waiter_send(server, "w", TTL_MS, 1000);
-    waiter_expect_count(server, 1);
-    int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
-    waiter_expect_count(server, 2);
-    server_pause(&world.servers[0]);
-    answer_expect(lock_release(&world.servers[1], &held), 200, NULL);
-    harness_pause_ms(1500);
-    server_resume(&world.servers[0]);
+    int hasty = waiter_send(here, "w", TTL_MS, 1000);
+    waiter_expect_count(here, 1);
+    int last = waiter_send(here, "w", TTL_MS, WAIT_MS);
+    waiter_expect_count(here, 2);
+    server_pause(here);
+    lock_drop(there, &held);
+    pause_ms(1500);
+    server_resume(here);
     struct verdict verdict = waiter_read(hasty, SOON_MS);
     ck_assert(verdict.status == 409 || verdict.status == 201);
     ck_assert_int_ge(verdict.waited_ms, 1000);
     if (verdict.status == 201)
-        answer_expect(lock_release(server, &verdict.lock), 200, NULL);
+        lock_drop(here, &verdict.lock);
     waiter_expect_grant(last, "w", SOON_MS);
-    world_stop(&world);
+    world_stop();
 }

@@ -2,107 +2,51 @@
  * Clients that wait for another version of a lock, while it changes hands
  * through the same server or another one.
  */
-#include <stdio.h>
 
-#include "grant.h"
 #include "http.h"
 #include "node.h"
+#include "waiter.h"
 
-enum { N = 5, SOON_MS = 20000, WAIT_MS = 40000, A_WHILE_MS = 300 };
+enum { N = 5, SOON_MS = 20000, WAIT_MS = 40000 };
 
 WORLD(world_start_two, N, "--node-timeout-ms 500");
 
 SUITE(watches, .timeout_s = 90, WORLD_ONCE);
 
 /* Returns the connection. */
-static int watch(int server, const char *resource, const char *version)
+static int watch(const char *resource, const char *version)
 {
-    char text[300];
-    int fd = raw_connect(&world.servers[server]);
-    int len = snprintf(text, sizeof text,
-                       "GET /locks/%s?after=%s&wait_ms=%d HTTP/1.1\r\n"
-                       "Host: localhost\r\nConnection: close\r\n\r\n",
-                       resource, version, WAIT_MS);
-    raw_send(fd, text, (size_t)len);
-    harness_pause_ms(A_WHILE_MS);
+    int waiters = (int)http_metric(here, "redlockd_waiters");
+    int fd =
+        raw_ask(here, textf("GET /locks/%s?after=%s&wait_ms=%d HTTP/1.1\r\n"
+                            "Host: x\r\nConnection: close\r\n\r\n",
+                            resource, version, WAIT_MS));
+    waiter_expect_count(here, waiters + 1);
     return fd;
-}
-
-/* The same, while the lock has this number. */
-static int watch_number(int server, const char *resource, long long number)
-{
-    char version[24];
-    snprintf(version, sizeof version, "%lld", number);
-    return watch(server, resource, version);
 }
 
 /* The answer has this version. */
 static void expect_version(int fd, const char *version)
 {
-    char out[4096];
-    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_has(out, "HTTP/1.1 200 ");
-    ck_assert_has(out, textf("\"version\":\"%s\"", version));
+    raw_expect(fd, textf("\"version\":\"%s\"", version));
 }
 
 TEST_RANGE(a_grant_and_a_release_are_told, 0, 2)
 {
     struct lock lock;
-    int first = watch(0, "handed", "free"), second = watch(0, "handed", "free");
+    int first = watch("handed", "free"), second = watch("handed", "free");
     lock_take(&world.servers[_i], "handed", 9000, &lock);
     ck_assert_int_eq(grant_read(first, 200, SOON_MS).number, lock.number);
     ck_assert_int_eq(grant_read(second, 200, SOON_MS).number, lock.number);
-    int fd = watch_number(0, "handed", lock.number);
-    answer_expect(lock_release(&world.servers[_i], &lock), 200, NULL);
+    int fd = watch("handed", textf("%lld", (long long)lock.number));
+    lock_drop(&world.servers[_i], &lock);
     expect_version(fd, "free");
 }
 
 TEST(the_end_of_a_ttl_is_told)
 {
     struct lock lock;
-    lock_take(&world.servers[1], "expires", 1500, &lock);
-    expect_version(watch_number(0, "expires", lock.number), "free");
-}
-
-/* Only when the last one leaves. */
-TEST(readers_who_join_or_leave_are_not_told)
-{
-    struct lock one, two;
-    static const char shared[] =
-        "{\"resource\":\"read\",\"mode\":\"shared\",\"ttl_ms\":20000}";
-    grant_take(&world.servers[0], shared, NULL, &one);
-    int fd = watch(0, "read", "shared");
-    grant_take(&world.servers[0], shared, NULL, &two);
-    harness_pause_ms(A_WHILE_MS);
-    answer_expect(lock_release(&world.servers[0], &one), 200, NULL);
-    harness_pause_ms(A_WHILE_MS);
-    answer_expect(lock_release(&world.servers[0], &two), 200, NULL);
-    expect_version(fd, "free");
-}
-
-TEST(another_holder_of_another_library_is_told)
-{
-    world_set(&world, 0, N, "theirs", "x", 30000);
-    int fd = watch(0, "theirs", "foreign-af63f54c86021707"); /* of x */
-    world_set(&world, 0, N, "theirs", "y", 30000);
-    expect_version(fd, "foreign-af63f44c86021554");
-}
-
-/* One node of five never answers. */
-TEST(a_change_is_told_while_a_node_is_paused)
-{
-    struct lock lock;
-    node_pause(&world.nodes[0]);
-    int fd = watch(0, "beside", "free");
-    lock_take(&world.servers[1], "beside", 9000, &lock);
-    ck_assert_int_eq(grant_read(fd, 200, SOON_MS).number, lock.number);
-    node_resume(&world.nodes[0]);
-}
-
-/* Last: it stops a server. */
-TEST(a_server_that_stops_tells_so)
-{
-    int fd = watch(1, "stopped", "free");
-    world_stop_server(&world, 1);
-    (void)grant_read(fd, 503, SOON_MS);
+    lock_take(there, "expires", 1500, &lock);
+    expect_version(watch("expires", textf("%lld", (long long)lock.number)),
+                   "free");
 }

@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -109,7 +111,7 @@ int64_t harness_now_ms(void)
     return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-void harness_pause_ms(int ms)
+void pause_ms(int ms)
 {
     struct timespec left = {ms / 1000, ms % 1000 * 1000000L};
 
@@ -178,6 +180,40 @@ pid_t harness_fork(void)
     if (getppid() != parent)
         _exit(126);
     return 0;
+}
+
+enum { CROWD_MAX = 64 };
+
+static atomic_bool *is_crowd_over;
+static pid_t crowd[CROWD_MAX];
+static int crowd_count;
+
+void crowd_start(int count, void (*work)(int number))
+{
+    ck_assert_int_le(count, CROWD_MAX);
+    is_crowd_over = harness_share(sizeof *is_crowd_over);
+    for (crowd_count = 0; crowd_count < count; crowd_count++) {
+        crowd[crowd_count] = harness_fork();
+        if (crowd[crowd_count] > 0)
+            continue;
+        work(crowd_count);
+        _exit(EXIT_SUCCESS);
+    }
+}
+
+bool crowd_is_over(void)
+{
+    return atomic_load(is_crowd_over);
+}
+
+void crowd_end(void)
+{
+    atomic_store(is_crowd_over, true);
+    for (int i = 0; i < crowd_count; i++) {
+        int status = 0;
+        ck_assert_int_eq(waitpid(crowd[i], &status, 0), crowd[i]);
+        ck_assert_msg(status == 0, "process %d of a crowd: %d", i, status);
+    }
 }
 
 /* In the child: never returns. */
@@ -255,7 +291,7 @@ int harness_reap(pid_t pid, int ms)
     while (!has_ended(pid, &status)) {
         if (harness_now_ms() > deadline_ms)
             return -1;
-        harness_pause_ms(5);
+        pause_ms(5);
     }
     return status;
 }
@@ -307,6 +343,15 @@ char *harness_repeat(const char *form, const char *unit, int count)
     }
     *out = '\0';
     return text;
+}
+
+void harness_raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
 const char *harness_binary(void)

@@ -23,10 +23,8 @@ struct node {
     int port;
     bool is_durable; /* AOF, fsync always … */
     bool is_lazy;    /* … or everysec, from the next start on */
-    bool is_cluster; /* of Redis Cluster; a restart makes it one */
     bool has_clock;  /* of its own, from the next start on: node_set_clock */
     char tls[PATH_SIZE]; /* folder of tlsnode.h; "": without TLS */
-    bool asks;           /* for client certificates, with TLS */
     const char *lacks; /* "-COMMAND" that its user default may not run; NULL */
     const char *renamed; /* COMMAND that it does not know; NULL */
     char dir[PATH_SIZE];
@@ -43,12 +41,15 @@ struct server {
     char starved[PATH_SIZE]; /* the file of starve.h; "": it has memory */
 };
 
-/* N nodes and the servers over them. */
-struct world {
+/* N nodes and the servers over them: those of the running test. */
+extern struct world {
     int nodes_count;
     struct node nodes[WORLD_NODES];
     struct server servers[WORLD_SERVERS];
-};
+} world;
+
+/* Its first server, and the second one. */
+extern struct server *const here, *const there;
 
 /* ---- the run: called by main ------------------------------------------- */
 
@@ -63,7 +64,7 @@ void harness_fail(const char *text);
 /* ---- time --------------------------------------------------------------- */
 
 int64_t harness_now_ms(void);
-void harness_pause_ms(int ms);
+void pause_ms(int ms);
 
 /* Looks every few milliseconds until condition holds; fails after ms. */
 #define WAIT_UNTIL(ms, condition)                                              \
@@ -72,7 +73,22 @@ void harness_pause_ms(int ms);
         while (!(condition)) {                                                 \
             ck_assert_msg(harness_now_ms() < wait_deadline_ms,                 \
                           "not within %d ms: %s", (int)(ms), #condition);      \
-            harness_pause_ms(5);                                               \
+            pause_ms(5);                                                       \
+        }                                                                      \
+    } while (0)
+
+/* What has to come, soon or after a while; SOON is less than most TTLs. */
+#define SOON(condition) WAIT_UNTIL(9000, condition)
+#define AWHILE(condition) WAIT_UNTIL(40000, condition)
+
+/* What must not end: condition holds for ms, whenever it is looked at. */
+#define STAYS(ms, condition)                                                   \
+    do {                                                                       \
+        int64_t stays_until_ms = harness_now_ms() + (ms);                      \
+        while (harness_now_ms() < stays_until_ms) {                            \
+            ck_assert_msg(condition, "not for %d ms: %s", (int)(ms),           \
+                          #condition);                                         \
+            pause_ms(20);                                                      \
         }                                                                      \
     } while (0)
 
@@ -89,6 +105,14 @@ pid_t harness_fork(void);
 
 /* Zeros that this process shares with those that it forks. */
 void *harness_share(size_t size);
+
+/*
+ * Processes that work beside the test, each with its number, from 0 on. The end
+ * tells them, waits, and fails if one did not end well.
+ */
+void crowd_start(int count, void (*work)(int number));
+bool crowd_is_over(void); /* asked by work */
+void crowd_end(void);
 
 /*
  * Starts argv with stdout and stderr in the file log (NULL: inherited), and
@@ -117,6 +141,10 @@ char *harness_read_file(const char *path);
 /* form with each '#' replaced by count units; the caller frees it. */
 char *harness_repeat(const char *form, const char *unit, int count);
 
+/* This process, and those that it starts, may have as many as the kernel lets.
+ */
+void harness_raise_descriptors(void);
+
 /* The binary under test. */
 const char *harness_binary(void);
 
@@ -130,14 +158,13 @@ void harness_tool(const char *name, char path[PATH_SIZE]);
  * ready. options: further flags, separated by spaces; later ones win. There is
  * no first start: world_admit_nodes.
  */
-void world_start(struct world *world, int count, const char *options);
+void world_start(int count, const char *options);
 
 /* The same with two servers, both ready. */
-void world_start_two(struct world *world, int count, const char *options);
+void world_start_two(int count, const char *options);
 
 /* The same over one node, with room for so many connections only. */
-void world_start_small(struct world *world, int connections,
-                       const char *options);
+void world_start_small(int connections, const char *options);
 
 /*
  * For nodes that are not all there, or take their time: with the guard they
@@ -146,67 +173,71 @@ void world_start_small(struct world *world, int connections,
 #define AT_SIGHT "--restart-guard off"
 
 /* Starts only the nodes; those that forget have no append-only file. */
-void world_start_nodes(struct world *world, int count);
-void world_start_forgetful_nodes(struct world *world, int count);
+void world_start_nodes(int count);
+void world_start_forgetful_nodes(int count);
 
 /*
  * Lets the nodes, which are new, vote for servers with these options: another
  * server admits them at sight and ends. A first start, which waits for two
  * seconds whether somebody objects, is thus left to the tests of first starts.
  */
-void world_admit_nodes(struct world *world, const char *options);
+void world_admit_nodes(const char *options);
 
 /* Starts server i over all nodes; does not wait until it is ready. */
-void world_start_server(struct world *world, int i, const char *options);
+void world_start_server(int i, const char *options);
 
 /*
- * The option --nodes, behind others: these nodes, by number, under the names
- * from first on, a letter each. Valid until the next call.
+ * The option --nodes, behind others: each letter of names is one, and has the
+ * node of this number. Valid until the next call.
  */
-const char *world_name_nodes(const struct world *world, const char *others,
-                             char first, const int nodes[], int count);
+const char *world_name_nodes(const char *others, const char *names,
+                             const int nodes[]);
 
-void world_wait_ready(const struct world *world, int i);
+/* Until GET path, "/livez" or "/readyz", is answered with 200 there. */
+void world_await(int i, const char *path);
+
+/* Until it is ready, and all nodes vote for it. */
+void world_wait_ready(int i);
 
 /* Both. */
-void world_serve(struct world *world, int i, const char *options);
+void world_serve(int i, const char *options);
+
+/* The same for the first servers, which start together. */
+void world_serve_all(int count, const char *options);
 
 /*
  * Ends all. Each server must have lived, leave with 0 on SIGTERM, and have
  * written no token and no sanitizer report.
  */
-void world_stop(struct world *world);
+void world_stop(void);
 
 /* The same for an unchecked fixture: failures go to harness_fail. */
-void world_finish(struct world *world);
+void world_finish(void);
 
 /*
- * The world of all tests of a file, and its end: WORLD_WITH_END. What begins
- * it, too: WORLD(world_start, N, options), or with another of these functions;
- * WORLD_ONCE in its SUITE calls both.
+ * What all tests of a file share: WORLD(world_start, N, options), or with
+ * another of these functions, and WORLD_ONCE in its SUITE.
  */
-#define WORLD_WITH_END                                                         \
-    static struct world world;                                                 \
-    static void world_tear_down(void)                                          \
-    {                                                                          \
-        world_finish(&world);                                                  \
-    }                                                                          \
-    _Static_assert(1, "a semicolon follows")
 #define WORLD(start, count, options)                                           \
-    WORLD_WITH_END;                                                            \
     static void world_set_up(void)                                             \
     {                                                                          \
-        start(&world, count, options);                                         \
+        start(count, options);                                                 \
     }                                                                          \
     _Static_assert(1, "a semicolon follows")
-#define WORLD_ONCE                                                             \
-    .set_up_once = world_set_up, .tear_down_once = world_tear_down
+#define WORLD_ONCE .set_up_once = world_set_up, .tear_down_once = world_finish
 
 /* world_stop for one server; and its end by SIGKILL. */
-void world_stop_server(struct world *world, int i);
-void world_kill_server(struct world *world, int i);
+void world_stop_server(int i);
+void world_kill_server(int i);
+
+/* It was told to end, and does so with 0; as with world_stop. */
+void server_await_end(struct server *server);
+
 void server_pause(const struct server *server); /* as node_pause */
 void server_resume(const struct server *server);
+
+/* What the server, not started yet, sends to the node goes to this port. */
+void server_route(struct server *server, const struct node *node, int port);
 
 /* How often its log, which must be there, contains this text. */
 int server_count_log(const struct server *server, const char *text);
@@ -219,9 +250,9 @@ void node_pause(
 void node_resume(const struct node *node); /* SIGCONT */
 
 /* The same for the nodes from <= i < to. */
-void world_restart_nodes(struct world *world, int from, int to);
-void world_kill_nodes(struct world *world, int from, int to);
-void world_pause_nodes(const struct world *world, int from, int to);
-void world_resume_nodes(const struct world *world, int from, int to);
+void world_restart_nodes(int from, int to);
+void world_kill_nodes(int from, int to);
+void world_pause_nodes(int from, int to);
+void world_resume_nodes(int from, int to);
 
 #endif

@@ -322,24 +322,29 @@ const struct answer *answer_expect(const struct answer *answer, int status,
     return answer;
 }
 
+const struct answer *expect_ok(const struct answer *answer)
+{
+    return answer_expect(answer, 200, NULL);
+}
+
 const struct answer *answer_expect_free(const struct answer *answer)
 {
-    answer_expect(answer, 200, NULL);
+    expect_ok(answer);
     ck_assert_has(answer->body, "\"held\":false,\"version\":\"free\"");
     return answer;
 }
 
 const struct answer *answer_expect_held(const struct answer *answer)
 {
-    answer_expect(answer, 200, NULL);
+    expect_ok(answer);
     ck_assert_has(answer->body, "\"held\":true,\"version\":\"");
     return answer;
 }
 
 double http_metric(const struct server *server, const char *sample)
 {
-    const struct answer *answer = answer_expect(
-        HTTP(server, .method = "GET", .path = "/metrics"), 200, NULL);
+    const struct answer *answer =
+        expect_ok(HTTP(server, .method = "GET", .path = "/metrics"));
     size_t len = strlen(sample);
 
     for (const char *line = answer->body; line; line = strchr(line, '\n')) {
@@ -348,4 +353,11 @@ double http_metric(const struct server *server, const char *sample)
             return strtod(line + len, NULL);
     }
     return -1;
+}
+
+double http_open_requests(const struct server *server)
+{
+    return http_metric(server, "redlockd_http_requests_accepted_total") -
+           http_metric(server, "redlockd_http_requests_answered_total") -
+           http_metric(server, "redlockd_http_requests_abandoned_total");
 }

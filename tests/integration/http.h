@@ -62,9 +62,11 @@ json_int_t answer_int(const struct answer *answer, const char *path);
 const char *answer_text(const struct answer *answer, const char *path);
 bool answer_has(const struct answer *answer, const char *path);
 
-/* It is this problem. NULL code: a success of this status. Returns it. */
+/* It is this problem. NULL code: a success of this status. Returns it.
+ * expect_ok: it is a success with 200. */
 const struct answer *answer_expect(const struct answer *answer, int status,
                                    const char *code);
+const struct answer *expect_ok(const struct answer *answer);
 
 /* It shows a lock that is free, or one that is held. Returns it. */
 const struct answer *answer_expect_free(const struct answer *answer);
@@ -72,6 +74,9 @@ const struct answer *answer_expect_held(const struct answer *answer);
 
 /* Samples of GET /metrics: the value behind name{labels}; -1: none. */
 double http_metric(const struct server *server, const char *sample);
+
+/* Requests that the server has taken and not yet ended, but this one. */
+double http_open_requests(const struct server *server);
 
 /* ---- locks -------------------------------------------------------------- */
 
@@ -103,11 +108,42 @@ const struct answer *lock_extend(const struct server *server,
                                  const struct lock *lock, int ttl_ms);
 const struct answer *lock_release(const struct server *server,
                                   const struct lock *lock);
+
+/* The same, which must be done. */
+const struct answer *lock_drop(const struct server *server,
+                               const struct lock *lock);
 const struct answer *lock_inspect(const struct server *server,
                                   const char *resource);
 
 /* Acquires and releases: the server works. */
 void lock_expect_cycle(const struct server *server, const char *resource);
+
+/* ---- locks, in the client's own words -------------------------------------
+ */
+
+/*
+ * POST /locks with this body and, unless it is NULL, this Idempotency-Key;
+ * lock is filled on 200 and 201, if it is not NULL.
+ */
+const struct answer *grant_ask(const struct server *server, const char *json,
+                               const char *key, struct lock *lock);
+
+/* The same, which must be granted, and not be a repeat. */
+const struct answer *grant_take(const struct server *server, const char *json,
+                                const char *key, struct lock *lock);
+
+/* An extend whose body has these members, and the token. */
+const struct answer *grant_extend(const struct server *server,
+                                  const struct lock *lock, const char *members);
+const struct answer *grant_inspect(const struct server *server,
+                                   const struct lock *lock);
+
+/* The same as bytes, for a connection of its own; key may be NULL. */
+int grant_send(const struct server *server, const char *json, const char *key);
+
+/* What the answer there, with this status and within ms, has granted; of one
+ * that grants nothing, the fencing token. */
+struct lock grant_read(int fd, int status, int ms);
 
 /* ---- raw sockets -------------------------------------------------------- */
 
@@ -123,11 +159,24 @@ bool raw_send_now(int fd, const char *text, size_t len);
  */
 size_t raw_read(int fd, char *out, size_t size, const char *until, int ms);
 
+/* A request, on a new connection, which is returned; nothing is read yet. */
+int raw_ask(const struct server *server, const char *text);
+
+/* POST /locks with further lines of its head, each with its CRLF. */
+const char *raw_post_text(const char *json, const char *fields);
+int raw_post(const struct server *server, const char *json, const char *fields);
+
+#define RAW_LIVEZ "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+#define RAW_NODES "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n"
+
+/* Reads an answer, which comes soon and has this part; "": none comes. */
+void raw_expect(int fd, const char *part);
+
+/* Nothing comes there for ms. */
+void raw_stays(int fd, int ms);
+
 /* Closes with a reset instead of a FIN. */
 void raw_reset(int fd);
-
-/* Sends text on a new connection; the status of the answer, 0: closed. */
-int raw_status(const struct server *server, const char *text, size_t len,
-               char *out, size_t size);
+void raw_close(int fd); /* as close */
 
 #endif

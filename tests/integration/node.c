@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TIMEOUT_S = 10, TEXT_SIZE = 4096, SYNC_MS = 10000 };
+enum { TIMEOUT_S = 10, SYNC_MS = 10000 };
 
 void node_disconnect(struct node *node)
 {
@@ -130,7 +130,7 @@ void node_replicate(struct node *node, struct node *source)
 {
     node_do(source, "CONFIG SET repl-diskless-sync-delay 0");
     node_do(node, "REPLICAOF 127.0.0.1 %d", source->port);
-    WAIT_UNTIL(SYNC_MS, has_synced(node));
+    SOON(has_synced(node));
 }
 
 static void run(char *const argv[])
@@ -190,6 +190,21 @@ void node_bring_back(struct node *node, struct node *copy)
     node_do(node, "REPLICAOF NO ONE");
 }
 
+void node_disturb(struct node *node, char how, int ms)
+{
+    if (how == 'p')
+        node_pause(node);
+    else if (how == 'k')
+        node_kill(node);
+    else
+        node_do(node, "FLUSHALL");
+    pause_ms(ms);
+    if (how == 'p')
+        node_resume(node);
+    else if (how == 'k')
+        node_start(node);
+}
+
 /* ---- clocks -------------------------------------------------------------- */
 
 /* The page of tests/nemesis/shim.c, with one setting of two in use. */
@@ -224,29 +239,34 @@ void node_set_clock(const struct node *node, int64_t ms)
 
 /* ---- keys ---------------------------------------------------------------- */
 
-int world_count_keys(struct world *world, const char *key)
+int count_keys(const char *key)
 {
     int count = 0;
 
-    for (int i = 0; i < world->nodes_count; i++)
-        if (world->nodes[i].pid)
-            count += (int)node_integer(&world->nodes[i], "EXISTS %s", key);
+    for (int i = 0; i < world.nodes_count; i++)
+        if (world.nodes[i].pid)
+            count += (int)node_integer(&world.nodes[i], "EXISTS %s", key);
     return count;
 }
 
-void world_set(struct world *world, int first, int count, const char *key,
-               const char *value, int ttl_ms)
+void expect_keys(const char *key, int count)
+{
+    SOON(count_keys(key) == count);
+}
+
+void world_set(int first, int count, const char *key, const char *value,
+               int ttl_ms)
 {
     for (int i = first; i < first + count; i++) {
         if (ttl_ms)
-            node_do(&world->nodes[i], "SET %s %s PX %d", key, value, ttl_ms);
+            node_do(&world.nodes[i], "SET %s %s PX %d", key, value, ttl_ms);
         else
-            node_do(&world->nodes[i], "SET %s %s", key, value);
+            node_do(&world.nodes[i], "SET %s %s", key, value);
     }
 }
 
-void world_del(struct world *world, int first, int count, const char *key)
+void world_del(int first, int count, const char *key)
 {
     for (int i = first; i < first + count; i++)
-        node_do(&world->nodes[i], "DEL %s", key);
+        node_do(&world.nodes[i], "DEL %s", key);
 }

@@ -39,6 +39,9 @@ void node_set_clock(const struct node *node, int64_t ms);
 /* Replaces the append-only files of a node, which must be down. */
 void node_copy_files(const struct node *to, const struct node *from);
 
+/* Pauses it for ms, or kills it and starts it then, or flushes it: p, k, f. */
+void node_disturb(struct node *node, char how, int ms);
+
 /* The append-only file: its length · the power cut that left no more of it,
  * for a node that is down. */
 long node_file_length(const struct node *node);
@@ -51,11 +54,12 @@ void node_start_copy(struct node *copy, const struct node *node);
 void node_bring_back(struct node *node, struct node *copy);
 
 /* How many nodes have this key. */
-int world_count_keys(struct world *world, const char *key);
+int count_keys(const char *key);
+void expect_keys(const char *key, int count); /* soon */
 
 /* SET key value PX ttl_ms on nodes first … first + count - 1; 0: no TTL. */
-void world_set(struct world *world, int first, int count, const char *key,
-               const char *value, int ttl_ms);
-void world_del(struct world *world, int first, int count, const char *key);
+void world_set(int first, int count, const char *key, const char *value,
+               int ttl_ms);
+void world_del(int first, int count, const char *key);
 
 #endif

@@ -14,8 +14,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { READ_MS = 30000 };
-
 int raw_connect(const struct server *server)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
@@ -84,21 +82,49 @@ size_t raw_read(int fd, char *out, size_t size, const char *until, int ms)
     return len;
 }
 
+int raw_ask(const struct server *server, const char *text)
+{
+    int fd = raw_connect(server);
+    raw_send(fd, text, strlen(text));
+    return fd;
+}
+
+const char *raw_post_text(const char *json, const char *fields)
+{
+    return textf("POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                 "application/json\r\nContent-Length: %zu\r\n%s\r\n%s",
+                 strlen(json), fields, json);
+}
+
+int raw_post(const struct server *server, const char *json, const char *fields)
+{
+    return raw_ask(server, raw_post_text(json, fields));
+}
+
+void raw_expect(int fd, const char *part)
+{
+    char out[16384];
+    size_t len = raw_read(fd, out, sizeof out, "}\n", 9000);
+    ck_assert_int_eq(len > 0, *part != '\0');
+    ck_assert_has(out, part);
+}
+
+void raw_stays(int fd, int ms)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+
+    ck_assert_int_eq(poll(&wait, 1, ms), 0);
+}
+
+void raw_close(int fd)
+{
+    close(fd);
+}
+
 void raw_reset(int fd)
 {
     struct linger hard = {.l_onoff = 1, .l_linger = 0};
 
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
     close(fd);
-}
-
-int raw_status(const struct server *server, const char *text, size_t len,
-               char *out, size_t size)
-{
-    int fd = raw_connect(server);
-
-    raw_send(fd, text, len);
-    raw_read(fd, out, size, "\r\n\r\n", READ_MS);
-    close(fd);
-    return strncmp(out, "HTTP/1.1 ", 9) == 0 ? atoi(out + 9) : 0;
 }

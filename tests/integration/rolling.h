@@ -23,34 +23,28 @@ const int *rolling_ttls_ms(void);
  * Starts nodes, servers with these options besides, and workers that keep locks
  * of ttl_ms. rolling_begin_dns gives the names no addresses: DNS does.
  */
-void rolling_begin(struct world *world, int nodes, const int ttl_ms[2],
-                   const char *options);
-void rolling_begin_dns(struct world *world, int nodes, const int ttl_ms[2]);
+void rolling_begin(int nodes, const int ttl_ms[2], const char *options);
+void rolling_begin_dns(int nodes, const int ttl_ms[2]);
 
 /* Ends all; the workers must not have failed. */
-void rolling_end(struct world *world);
+void rolling_end(void);
 
 /* The option --nodes, behind others: these nodes under the five names. */
-const char *rolling_options(const struct world *world, const char *others,
-                            const int nodes[ROLLING_NAMES]);
+const char *rolling_options(const char *others, const int nodes[ROLLING_NAMES]);
 
 /* Restarts the servers, one after the other, with these options. */
-void rolling_restart(struct world *world, const char *options);
-
-void rolling_wait_ready(const struct world *world, int server);
+void rolling_restart(const char *options);
 
 /* Until all nodes vote for each of the three servers. */
-void rolling_wait_votes(const struct world *world, int ms);
+void rolling_wait_votes(int ms);
 
 /* The DNS of this server leads the names to these nodes. */
-void rolling_point_dns(const struct world *world, int server,
-                       const int nodes[ROLLING_NAMES]);
+void rolling_point_dns(int server, const int nodes[ROLLING_NAMES]);
 
 /*
  * The names lead to these nodes from now on: by DNS, if they began so, or by a
  * restart with these options besides. Waits until the nodes vote.
  */
-void rolling_move(struct world *world, const int nodes[ROLLING_NAMES],
-                  const char *options);
+void rolling_move(const int nodes[ROLLING_NAMES], const char *options);
 
 #endif

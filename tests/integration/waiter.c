@@ -5,28 +5,23 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TEXT_SIZE = 4096, COUNT_MS = 20000 };
+#include "node.h"
+
+enum { TEXT_SIZE = 4096 };
 
 int waiter_send(const struct server *server, const char *resource, int ttl_ms,
                 int wait_ms)
 {
-    char text[TEXT_SIZE], body[TEXT_SIZE / 2];
-    int fd = raw_connect(server);
-    int body_len =
-        PRINT_TO(body, "{\"resource\":\"%s\",\"ttl_ms\":%d,\"wait_ms\":%d}",
-                 resource, ttl_ms, wait_ms);
-    int len = PRINT_TO(text,
-                       "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
-                       "application/json\r\nContent-Length: %d\r\n\r\n%s",
-                       body_len, body);
-    ck_assert_int_lt(body_len, (int)sizeof body);
-    raw_send(fd, text, (size_t)len);
-    return fd;
+    return raw_post(server,
+                    textf("{\"resource\":\"%s\",\"ttl_ms\":%d,"
+                          "\"wait_ms\":%d}",
+                          resource, ttl_ms, wait_ms),
+                    "");
 }
 
 void waiter_expect_count(const struct server *server, int count)
 {
-    WAIT_UNTIL(COUNT_MS, (int)http_metric(server, "redlockd_waiters") == count);
+    AWHILE((int)http_metric(server, "redlockd_waiters") == count);
 }
 
 static void fill(struct verdict *verdict, json_t *body)
@@ -66,6 +61,19 @@ struct verdict waiter_expect_grant(int fd, const char *resource, int ms)
     ck_assert_str_eq(verdict.lock.resource, resource);
     ck_assert_int_gt(verdict.lock.validity_ms, 0);
     return verdict;
+}
+
+static int count_listeners(struct node *node, const char *resource)
+{
+    return (int)node_integer(
+        node, "EVAL %s 0 redlockd:released:%s",
+        "return redis.call('PUBSUB', 'NUMSUB', ARGV[1])[2]", resource);
+}
+
+void waiter_expect_listeners(const char *resource, int servers)
+{
+    for (int i = 0; i < world.nodes_count; i++)
+        SOON(count_listeners(&world.nodes[i], resource) == servers);
 }
 
 int waiter_handovers(const struct server *server, const char *cause)

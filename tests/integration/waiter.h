@@ -27,6 +27,9 @@ struct verdict waiter_read(int fd, int ms);
 /* The same for an answer that must be a grant of the resource. */
 struct verdict waiter_expect_grant(int fd, const char *resource, int ms);
 
+/* Until so many servers hear each node's announcements for the resource. */
+void waiter_expect_listeners(const char *resource, int servers);
+
 /* How many locks clients that waited got for this cause. */
 int waiter_handovers(const struct server *server, const char *cause);
 

@@ -63,20 +63,24 @@ void ways_start(struct ways *ways, int servers, const struct node *nodes,
     }
 }
 
-void ways_start_between(struct ways *ways, struct world *world, int servers)
+void ways_start_between(struct ways *ways, int servers)
 {
     int ports[WORLD_SERVERS * WORLD_NODES] = {0}, *port = ports;
+    ways_start(ways, servers, world.nodes, world.nodes_count, ports);
+    for (int i = 0; i < servers; i++)
+        for (int n = 0; n < world.nodes_count; n++)
+            server_route(&world.servers[i], &world.nodes[n], *port++);
+}
 
-    ways_start(ways, servers, world->nodes, world->nodes_count, ports);
-    for (int i = 0; i < servers; i++) {
-        char *out = world->servers[i].ports;
-        size_t room = sizeof world->servers[i].ports, len = 0;
-        for (int n = 0; n < world->nodes_count; n++) {
-            len += (size_t)snprintf(out + len, room - len, "%s%d=%d",
-                                    n > 0 ? "," : "", world->nodes[n].port,
-                                    *port++);
-            ck_assert_uint_lt(len, room);
-        }
+/* The ways stay open for as long as this process lives. */
+void ways_slow(struct server *server, int first, int count, int ms)
+{
+    for (int i = first; i < first + count; i++) {
+        struct ways ways;
+        int port;
+        ways_start(&ways, 1, &world.nodes[i], 1, &port);
+        ways_delay(&ways, 0, 0, WAY_TO_SERVER, ms);
+        server_route(server, &world.nodes[i], port);
     }
 }
 

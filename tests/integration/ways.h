@@ -24,7 +24,13 @@ void ways_start(struct ways *ways, int servers, const struct node *nodes,
  * The same for the first servers of world, which must not run yet: they reach
  * all nodes through the proxy.
  */
-void ways_start_between(struct ways *ways, struct world *world, int servers);
+void ways_start_between(struct ways *ways, int servers);
+
+/*
+ * What these nodes say to the server, which does not run yet, arrives ms later;
+ * what is sent to them passes at once.
+ */
+void ways_slow(struct server *server, int first, int count, int ms);
 
 /* What passes in that way arrives ms later from now on. */
 void ways_delay(const struct ways *ways, int server, int node, enum way way,

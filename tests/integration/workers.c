@@ -40,7 +40,6 @@ struct worker {
 };
 
 static struct board *board;
-static const struct world *over;
 static int servers_count;
 static pid_t pids[WORKERS];
 
@@ -60,7 +59,7 @@ give_up(const char *format, ...)
 
 static const struct server *next_server(struct worker *worker)
 {
-    return &over->servers[worker->turn++ % servers_count];
+    return &world.servers[worker->turn++ % servers_count];
 }
 
 static bool is_refused(const struct answer *answer)
@@ -123,7 +122,7 @@ static void contend(struct worker *worker)
     if (now_ms < ends_ms && number >= lock.number)
         give_up("number %lld after %lld", (long long)lock.number, number);
     raise_number(lock.number);
-    harness_pause_ms(5);
+    pause_ms(5);
     atomic_store(&board->ends_ms, 0);
     (void)lock_release(next_server(worker), &lock);
 }
@@ -171,15 +170,14 @@ static void work(int index, int kept_ttl_ms)
         keep(&worker);
         cycle(&worker);
         contend(&worker);
-        harness_pause_ms(PACE_MS);
+        pause_ms(PACE_MS);
     }
 }
 
 /* ---- all ----------------------------------------------------------------- */
 
-void workers_start(const struct world *world, int servers, const int ttl_ms[2])
+void workers_start(int servers, const int ttl_ms[2])
 {
-    over = world;
     servers_count = servers;
     board = harness_share(sizeof *board);
     http_disconnect(); /* no connection is shared */
@@ -198,6 +196,22 @@ bool workers_are_kept_at(struct node *node)
         if (!node_integer(node, "EXISTS " KEPT, i))
             return false;
     return true;
+}
+
+static bool have_extended(const int before[WORKERS])
+{
+    for (int i = 0; i < WORKERS; i++)
+        if (atomic_load(&board->extended[i]) == before[i])
+            return atomic_load(&board->has_failed);
+    return true;
+}
+
+void workers_let_work(void)
+{
+    int before[WORKERS];
+    for (int i = 0; i < WORKERS; i++)
+        before[i] = atomic_load(&board->extended[i]);
+    AWHILE(have_extended(before));
 }
 
 void workers_stop(void)

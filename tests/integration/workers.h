@@ -19,10 +19,13 @@ enum { WORKERS = 16 };
  * Starts them over the first servers of world, at least two, which are ready.
  * ttl_ms: of the locks that they keep; the workers take turns in it.
  */
-void workers_start(const struct world *world, int servers, const int ttl_ms[2]);
+void workers_start(int servers, const int ttl_ms[2]);
 
 /* Whether the node has each of the locks that they keep. */
 bool workers_are_kept_at(struct node *node);
+
+/* Until each has extended the lock that it keeps once more, or given up. */
+void workers_let_work(void);
 
 /* Ends them. None may have failed, and each must have worked. */
 void workers_stop(void);

@@ -19,13 +19,15 @@
 #include "tlsnode.h"
 
 enum {
-    START_MS = 20000,
     STOP_MS = 20000,
     WORDS_MAX = 32,
     OWN_DESCRIPTORS = 64, /* that a server keeps for itself */
     LISTED_MAX = 9,       /* of --nodes */
     PRELOAD_SIZE = PATH_SIZE + 16,
 };
+
+struct world world;
+struct server *const here = &world.servers[0], *const there = &world.servers[1];
 
 /* For a process whose clock, connections or memory are not the true ones. */
 static void write_preload(const char *shim, char preload[PRELOAD_SIZE])
@@ -102,8 +104,6 @@ static void add_ports(struct args *args, const struct node *node)
     bool is_tls = *node->tls;
 
     add(args, "--port", "%d", is_tls ? 0 : node->port);
-    add(args, "--cluster-port", "%d",
-        node->is_cluster ? harness_free_port() : 0);
     if (!is_tls)
         return;
     add(args, "--tls-port", "%d", node->port);
@@ -111,7 +111,7 @@ static void add_ports(struct args *args, const struct node *node)
     add(args, "--tls-cert-file", "%s/" TLSNODE_CERT, node->tls);
     add(args, "--tls-key-file", "%s/" TLSNODE_KEY, node->tls);
     add(args, "--tls-ca-cert-file", "%s/" TLSNODE_CA, node->tls);
-    add(args, "--tls-auth-clients", node->asks ? "yes" : "no");
+    add(args, "--tls-auth-clients", "no");
     add(args, "--tls-replication", "yes");
 }
 
@@ -131,14 +131,13 @@ void node_start(struct node *node)
     add(&args, "--appendonly", node->is_durable ? "yes" : "no");
     add(&args, "--appendfsync", node->is_lazy ? "everysec" : "always");
     add(&args, "--enable-debug-command", "local");
-    add(&args, "--cluster-enabled", node->is_cluster ? "yes" : "no");
     const char *log = textf("%s/log", node->dir);
     if (node->has_clock)
         write_preload("nemesis-shim.so", preload);
     PRINT_TO(clock, "NEMESIS_CLOCK=%s/clock", node->dir);
     node->pid = harness_spawn(args.word, node->has_clock ? env : NULL, log);
     free_args(&args);
-    WAIT_UNTIL(START_MS, is_answering(node));
+    AWHILE(is_answering(node));
     /* tests are forked behind fixtures and must not share a connection */
     node_disconnect(node);
 }
@@ -156,13 +155,13 @@ void node_kill(struct node *node)
 static void pause_process(pid_t pid)
 {
     kill(pid, SIGSTOP);
-    WAIT_UNTIL(START_MS, harness_state(pid) == 'T');
+    AWHILE(harness_state(pid) == 'T');
 }
 
 static void resume_process(pid_t pid)
 {
     kill(pid, SIGCONT);
-    WAIT_UNTIL(START_MS, harness_state(pid) != 'T');
+    AWHILE(harness_state(pid) != 'T');
 }
 
 void node_pause(const struct node *node)
@@ -175,28 +174,28 @@ void node_resume(const struct node *node)
     resume_process(node->pid);
 }
 
-void world_restart_nodes(struct world *world, int from, int to)
+void world_restart_nodes(int from, int to)
 {
     for (int i = from; i < to; i++)
-        node_start(&world->nodes[i]);
+        node_start(&world.nodes[i]);
 }
 
-void world_kill_nodes(struct world *world, int from, int to)
+void world_kill_nodes(int from, int to)
 {
     for (int i = from; i < to; i++)
-        node_kill(&world->nodes[i]);
+        node_kill(&world.nodes[i]);
 }
 
-void world_pause_nodes(const struct world *world, int from, int to)
+void world_pause_nodes(int from, int to)
 {
     for (int i = from; i < to; i++)
-        node_pause(&world->nodes[i]);
+        node_pause(&world.nodes[i]);
 }
 
-void world_resume_nodes(const struct world *world, int from, int to)
+void world_resume_nodes(int from, int to)
 {
     for (int i = from; i < to; i++)
-        node_resume(&world->nodes[i]);
+        node_resume(&world.nodes[i]);
 }
 
 void server_pause(const struct server *server)
@@ -219,12 +218,12 @@ int server_count_log(const struct server *server, const char *text)
     return count;
 }
 
-static void start_nodes(struct world *world, int count, bool is_durable)
+static void start_nodes(int count, bool is_durable)
 {
-    memset(world, 0, sizeof *world);
-    world->nodes_count = count;
+    memset(&world, 0, sizeof world);
+    world.nodes_count = count;
     for (int i = 0; i < count; i++) {
-        struct node *node = &world->nodes[i];
+        struct node *node = &world.nodes[i];
         node->port = harness_free_port();
         node->is_durable = is_durable;
         if (tlsnode_is_usual())
@@ -234,32 +233,40 @@ static void start_nodes(struct world *world, int count, bool is_durable)
     }
 }
 
-void world_start_nodes(struct world *world, int count)
+void world_start_nodes(int count)
 {
-    start_nodes(world, count, true);
+    start_nodes(count, true);
 }
 
-void world_start_forgetful_nodes(struct world *world, int count)
+void world_start_forgetful_nodes(int count)
 {
-    start_nodes(world, count, false);
+    start_nodes(count, false);
+}
+
+void server_route(struct server *server, const struct node *node, int port)
+{
+    size_t len = strlen(server->ports), room = sizeof server->ports - len;
+    len = (size_t)snprintf(server->ports + len, room, "%s%d=%d",
+                           len > 0 ? "," : "", node->port, port);
+    ck_assert_uint_lt(len, room);
 }
 
 /* ---- servers ------------------------------------------------------------ */
 
 /* If there are more than a server takes, its options name others. */
-static void list_nodes(const struct world *world, char *out, size_t size)
+static void list_nodes(char *out, size_t size)
 {
     size_t len = 0;
 
-    for (int i = 0; i < world->nodes_count && i < LISTED_MAX; i++)
+    for (int i = 0; i < world.nodes_count && i < LISTED_MAX; i++)
         len += (size_t)snprintf(
             out + len, size - len, "%s%s127.0.0.1:%d", i > 0 ? "," : "",
-            *world->nodes[i].tls ? "rediss://" : "", world->nodes[i].port);
+            *world.nodes[i].tls ? "rediss://" : "", world.nodes[i].port);
 }
 
-void world_start_server(struct world *world, int i, const char *options)
+void world_start_server(int i, const char *options)
 {
-    struct server *server = &world->servers[i];
+    struct server *server = &world.servers[i];
     char listen[32], nodes[512], copy[2048], trust[PATH_SIZE + 32] = "";
     char tls[1024] = "", *rest = NULL;
     char *argv[WORDS_MAX] = {(char *)harness_binary(), "--listen", listen,
@@ -282,7 +289,7 @@ void world_start_server(struct world *world, int i, const char *options)
         PRINT_TO(server->log, "%.200s/server.log", dir);
     }
     PRINT_TO(listen, "127.0.0.1:%d", server->port);
-    list_nodes(world, nodes, sizeof nodes);
+    list_nodes(nodes, sizeof nodes);
     if (strstr(nodes, "rediss://"))
         PRINT_TO(trust, "--node-ca %s/" TLSNODE_CA, tlsnode_dir());
     server->is_tls = secure_is_wanted() || strstr(options, "--tls-cert ");
@@ -326,26 +333,39 @@ static bool is_ready(const struct server *server)
  * Ready is a quorum; the tests begin when every node votes. Anybody may ask
  * that, also where there is an auth file.
  */
-static bool is_complete(const struct world *world, int i)
+static bool is_complete(int i)
 {
     const struct answer *answer =
-        HTTP(&world->servers[i], .method = "GET", .path = "/readyz");
+        HTTP(&world.servers[i], .method = "GET", .path = "/readyz");
 
     return answer->status == 200 &&
-           answer_int(answer, "voting") == world->nodes_count;
+           answer_int(answer, "voting") == world.nodes_count;
 }
 
-void world_wait_ready(const struct world *world, int i)
+void world_wait_ready(int i)
 {
-    WAIT_UNTIL(START_MS, is_ready(&world->servers[i]));
-    WAIT_UNTIL(START_MS, is_complete(world, i));
+    AWHILE(is_ready(&world.servers[i]));
+    AWHILE(is_complete(i));
     http_disconnect(); /* not to be shared either */
 }
 
-void world_serve(struct world *world, int i, const char *options)
+void world_await(int i, const char *path)
 {
-    world_start_server(world, i, options);
-    world_wait_ready(world, i);
+    AWHILE(http_probe(&world.servers[i], path) == 200);
+}
+
+void world_serve(int i, const char *options)
+{
+    world_start_server(i, options);
+    world_wait_ready(i);
+}
+
+void world_serve_all(int count, const char *options)
+{
+    for (int i = 0; i < count; i++)
+        world_start_server(i, options);
+    for (int i = 0; i < count; i++)
+        world_wait_ready(i);
 }
 
 /* Copies name and its value, if the options have it. */
@@ -360,7 +380,7 @@ static void copy_option(const char *options, const char *name, char out[64])
                  at);
 }
 
-void world_admit_nodes(struct world *world, const char *options)
+void world_admit_nodes(const char *options)
 {
     enum { FIRST = WORLD_SERVERS - 1 };
     char same[320] = AT_SIGHT, max_ttl[64], default_ttl[64], prefix[64];
@@ -369,35 +389,34 @@ void world_admit_nodes(struct world *world, const char *options)
     copy_option(options, "--default-ttl-ms", default_ttl);
     copy_option(options, "--key-prefix", prefix);
     PRINT_TO(same, AT_SIGHT " %s %s %s", max_ttl, default_ttl, prefix);
-    world_serve(world, FIRST, same);
-    world_stop_server(world, FIRST);
-    world->servers[FIRST] = (struct server){.pid = 0};
+    world_serve(FIRST, same);
+    world_stop_server(FIRST);
+    world.servers[FIRST] = (struct server){.pid = 0};
 }
 
-void world_start(struct world *world, int count, const char *options)
+void world_start(int count, const char *options)
 {
-    world_start_nodes(world, count);
+    world_start_nodes(count);
     if (!strstr(options, AT_SIGHT))
-        world_admit_nodes(world, options);
-    world_serve(world, 0, options);
+        world_admit_nodes(options);
+    world_serve(0, options);
 }
 
-void world_start_two(struct world *world, int count, const char *options)
+void world_start_two(int count, const char *options)
 {
-    world_start(world, count, options);
-    world_serve(world, 1, options);
+    world_start(count, options);
+    world_serve(1, options);
 }
 
-void world_start_small(struct world *world, int connections,
-                       const char *options)
+void world_start_small(int connections, const char *options)
 {
     rlim_t descriptors = (rlim_t)connections + OWN_DESCRIPTORS;
     const struct rlimit limit = {descriptors, descriptors};
 
-    world_start_nodes(world, 1);
-    world_admit_nodes(world, options);
+    world_start_nodes(1);
+    world_admit_nodes(options);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    world_serve(world, 0, options);
+    world_serve(0, options);
 }
 
 /* ---- the end ------------------------------------------------------------ */
@@ -438,11 +457,9 @@ static char *judge_end(const struct server *server, int status)
     return verdict;
 }
 
-static char *stop_server(struct server *server)
+/* The same of one that was told to end. */
+static char *await_end(struct server *server)
 {
-    if (server->pid == 0)
-        return NULL;
-    kill(server->pid, SIGTERM);
     int status = harness_reap(server->pid, STOP_MS);
     if (status < 0)
         kill(server->pid, SIGKILL);
@@ -450,49 +467,64 @@ static char *stop_server(struct server *server)
     return judge_end(server, status);
 }
 
-void world_stop_server(struct world *world, int i)
+static char *stop_server(struct server *server)
 {
-    char *verdict = stop_server(&world->servers[i]);
+    if (server->pid == 0)
+        return NULL;
+    kill(server->pid, SIGTERM);
+    return await_end(server);
+}
+
+void server_await_end(struct server *server)
+{
+    char *verdict = await_end(server);
 
     ck_assert_msg(!verdict, "%s", verdict);
 }
 
-void world_kill_server(struct world *world, int i)
+void world_stop_server(int i)
 {
-    http_disconnect();
-    kill(world->servers[i].pid, SIGKILL);
-    ck_assert_int_ge(harness_reap(world->servers[i].pid, STOP_MS), 0);
-    world->servers[i].pid = 0;
+    char *verdict = stop_server(&world.servers[i]);
+
+    ck_assert_msg(!verdict, "%s", verdict);
 }
 
-void world_stop(struct world *world)
+void world_kill_server(int i)
+{
+    http_disconnect();
+    kill(world.servers[i].pid, SIGKILL);
+    ck_assert_int_ge(harness_reap(world.servers[i].pid, STOP_MS), 0);
+    world.servers[i].pid = 0;
+}
+
+void world_stop(void)
 {
     http_disconnect();
     for (int i = 0; i < WORLD_SERVERS; i++)
-        world_stop_server(world, i);
-    world_kill_nodes(world, 0, world->nodes_count);
+        world_stop_server(i);
+    world_kill_nodes(0, world.nodes_count);
 }
 
-void world_finish(struct world *world)
+void world_finish(void)
 {
     http_disconnect();
     for (int i = 0; i < WORLD_SERVERS; i++) {
-        char *verdict = stop_server(&world->servers[i]);
+        char *verdict = stop_server(&world.servers[i]);
         if (verdict)
             harness_fail(verdict);
         free(verdict);
     }
-    world_kill_nodes(world, 0, world->nodes_count);
+    world_kill_nodes(0, world.nodes_count);
 }
 
-const char *world_name_nodes(const struct world *world, const char *others,
-                             char first, const int nodes[], int count)
+const char *world_name_nodes(const char *others, const char *names,
+                             const int nodes[])
 {
     static char options[500];
     int len = PRINT_TO(options, "%s --nodes ", others);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; names[i] != '\0'; i++)
         len += snprintf(options + len, sizeof options - (size_t)len,
-                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", first + i,
-                        world->nodes[nodes[i]].port);
+                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", names[i],
+                        world.nodes[nodes[i]].port);
     return options;
 }
