@@ -405,14 +405,7 @@ void members_on_look(struct members *members, int node,
     takeover_copy(it->found, look->admit);
     assert(look->trace.len <= CALL_TRACE_MAX); /* script.c reads no longer */
     it->trace[span_copy(it->trace, look->trace)] = '\0';
-    const struct takeover_look from = {
-        .found = look,
-        .is_marked = it->phase == MEMBER_MARKED,
-        .is_ours = rules_is_ours(members, it->found),
-        .sent_us = sent_us,
-        .now_us = now_us,
-    };
-    takeover_on_look(&members->takeover, &members->witness, node, &from);
+    takeover_on_look(members, node, look, now_us);
     rules_note_epochs(members, node, look->mark);
     members->is_succeeded |= is_succeeding(members, node);
     bool is_left_over = rules_note_left_over(members, node, now_us);

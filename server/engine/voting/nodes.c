@@ -409,7 +409,7 @@ static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
     if (nodes->is_refusal_logged || now_us - nodes->refused_us < REFUSED_US)
         return;
     struct takeover_count count;
-    rules_count(members, TAKEOVER_POSSIBLE, &count);
+    takeover_count(members, TAKEOVER_POSSIBLE, &count);
     log_write(
         LOG_WARN, "names_refused",
         (struct log_field[]){

@@ -319,41 +319,13 @@ int rules_epoch_below(const struct members *members)
     int64_t below = 0;
     for (int i = 0; i < members->settings.nodes; i++) {
         const struct member *it = &members->node[i];
-        const int found[] = {
-            rules_epoch_of(members, i), it->epoch_other, it->epoch_mark,
-            takeover_epoch_below(&members->takeover, i, members->epoch)};
+        const int found[] = {rules_epoch_of(members, i), it->epoch_other,
+                             it->epoch_mark, takeover_epoch_below(members, i)};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             if (found[k] < members->epoch)
                 below = at_least(found[k], below);
     }
     return (int)below;
-}
-
-/* Whose word on what they promised counts; is_early: or will count, once their
- * clocks are known. An observer knows none yet. */
-static uint16_t reliable_nodes(const struct members *members, bool is_early)
-{
-    uint16_t nodes = 0;
-    for (int i = 0; i < members->settings.nodes; i++) {
-        const struct member *it = &members->node[i];
-        if (!it->is_mute && !it->must_revoke &&
-            (it->is_clock_good || (is_early && !members->has_median) ||
-             members->settings.is_observer) &&
-            !it->is_outdated)
-            nodes |= nodeset_of(i);
-    }
-    return nodes;
-}
-
-void rules_count(const struct members *members, enum takeover_when when,
-                 struct takeover_count *count)
-{
-    char ours[CALL_STATE_MAX + 1];
-    snprintf(ours, sizeof ours, "%d:%s:", members->epoch,
-             members->settings.fingerprint);
-    takeover_count(&members->takeover, ours,
-                   reliable_nodes(members, when == TAKEOVER_EARLY),
-                   when == TAKEOVER_NOW, count);
 }
 
 static bool may_take_over(const struct members *members,
@@ -370,7 +342,7 @@ static bool may_take_over(const struct members *members,
                  members->node[i].looked_us != 0;
     if (!rules_is_taking_over(members))
         return there >= members->quorum;
-    rules_count(members, when, &count);
+    takeover_count(members, when, &count);
     return count.is_dead;
 }
 
@@ -398,10 +370,10 @@ void rules_on_taken(struct members *members)
     struct takeover_count count;
     if (!rules_is_taking_over(members) || members->takeover.is_over)
         return;
-    rules_count(members, TAKEOVER_NOW, &count);
+    takeover_count(members, TAKEOVER_NOW, &count);
     if (!count.is_dead)
         return;
-    takeover_end(&members->takeover, &count);
+    takeover_end(&members->takeover, count.base);
     for (int i = 0; i < members->settings.nodes; i++)
         if (members->node[i].phase != MEMBER_FOREIGN &&
             members->node[i].phase != MEMBER_SUPERSEDED)
@@ -428,7 +400,7 @@ bool rules_note_left_over(struct members *members, int node, int64_t now_us)
         it->left_us = 0;
         return false;
     }
-    if (takeover_is_of_dead(&members->takeover, node))
+    if (takeover_is_of_dead(members, node))
         return true;
     if (it->left_us == 0 || it->generation != it->left_generation) {
         it->left_us = now_us;
@@ -441,8 +413,7 @@ bool rules_note_left_over(struct members *members, int node, int64_t now_us)
 bool rules_is_others(const struct members *members, int node, int64_t now_us)
 {
     const struct member *it = &members->node[node];
-    return it->epoch_other != 0 &&
-           !takeover_is_of_dead(&members->takeover, node) &&
+    return it->epoch_other != 0 && !takeover_is_of_dead(members, node) &&
            (it->left_us == 0 || now_us < it->left_us + SILENT_US);
 }
 
@@ -499,12 +470,6 @@ bool rules_is_back(const struct members *members, int node, int64_t now_us)
 
 /* ---- the epoch of the configuration -------------------------------------- */
 
-bool rules_is_ours(const struct members *members, const char *state)
-{
-    return span_is(call_state_part(span_of(state), CALL_STATE_FINGERPRINT),
-                   members->settings.fingerprint);
-}
-
 void rules_note_epochs(struct members *members, int node, struct span mark)
 {
     struct member *it = &members->node[node];
@@ -513,13 +478,13 @@ void rules_note_epochs(struct members *members, int node, struct span mark)
     int admitted = takeover_epoch_of(it->found);
     int marked = takeover_epoch_of(text);
     it->epoch_ours = it->epoch_other = it->epoch_mark = 0;
-    if (rules_is_ours(members, it->found))
+    if (takeover_is_ours(members, it->found))
         it->epoch_ours = admitted;
     else
         it->epoch_other = admitted;
-    it->is_marked_above = rules_is_ours(members, text) &&
+    it->is_marked_above = takeover_is_ours(members, text) &&
                           marked > members->epoch && admitted <= members->epoch;
-    if (!rules_is_ours(members, text))
+    if (!takeover_is_ours(members, text))
         it->epoch_mark = marked;
     else if (marked > it->epoch_ours)
         it->epoch_ours = marked;
