@@ -184,17 +184,10 @@ bool members_next(struct members *members, int64_t now_us,
                   struct member_action *action);
 
 /*
- * The events.
- *
- * up           a handshake succeeded, and told this
- * down         the connection broke
- * look         the answer to a probe or look that was sent at sent_us
- * done         the answer to another action, carried out or not
- * failure      an action got no answer, or an error
- * quarantined  a vote found no admission
- * step         its clock stepped: its locks may have ended too early
- * durable      a later check of whether it is durable
- * generation         a reply carried its generation
+ * The events. look: the answer to a probe or look that was sent at sent_us;
+ * done: to another action, carried out or not; failure: an action got no
+ * answer, or an error. quarantined: a vote found no admission. durable: a later
+ * check of whether it is. generation: a reply carried it.
  */
 void members_on_up(struct members *members, int node,
                    const struct node_facts *facts, int64_t now_us);
@@ -235,8 +228,7 @@ bool members_has_memory(const struct members *members, int node, uint32_t life);
 
 /*
  * A node gets its permission to vote if one of these holds, and no later
- * incarnation is known under its name. docs/guarantees.md tells why this is
- * enough.
+ * incarnation is known under its name.
  *
  *   asked    a majority of all nodes, not counting this one, knew its mark and
  *            told when their last promise ends; that time has passed
@@ -251,6 +243,10 @@ bool members_has_memory(const struct members *members, int node, uint32_t life);
  */
 bool rules_is_due(const struct members *members, int node, int64_t now_us);
 bool rules_is_back(const struct members *members, int node, int64_t now_us);
+
+/* True if a restart costs it nothing: its memory is durable, and no later one
+ * is known. */
+bool rules_is_lasting(const struct members *members, int node);
 
 /* The greatest TTL that any server is known to allow, ms. */
 int64_t rules_greatest_ttl_ms(const struct members *members);
@@ -279,8 +275,7 @@ int64_t rules_looked_us(const struct members *members);
 /* The node accepted none above this number before it forgot, or was taken. */
 int64_t rules_number(const struct members *members, int node);
 
-/* A look at an admitted node told its promises, and, through witness, the
- * incarnations of others. */
+/* A look at an admitted node told its promises. */
 void rules_on_told(struct members *members, int node,
                    const struct call_look *look, int64_t now_us);
 

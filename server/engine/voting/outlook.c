@@ -93,9 +93,7 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
     it->epoch = seen->epoch_other != 0  ? seen->epoch_other
                 : seen->epoch_mark != 0 ? seen->epoch_mark
                                         : seen->epoch_ours;
-    it->is_whole =
-        seen->is_durable && seen->was_durable &&
-        seen->generation >= nodes->members.witness.node[node].high_water;
+    it->is_whole = rules_is_lasting(&nodes->members, node);
     it->is_in_use = seen->phase == MEMBER_MISNAMED;
     status_describe(nodes, node, now_us, it->detail);
     if (nodes->node[node].is_up)

@@ -268,12 +268,10 @@ static bool is_latest_memory(const struct members *members, int node)
     return it->generation >= members->witness.node[node].high_water;
 }
 
-/* True if it was restarted with its memory, which is durable. */
-static bool is_lasting(const struct members *members, int node)
+bool rules_is_lasting(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
-    return it->is_restarted && it->is_durable && it->was_durable &&
-           is_latest_memory(members, node);
+    return it->is_durable && it->was_durable && is_latest_memory(members, node);
 }
 
 int64_t rules_remaining_us(const struct members *members, int node,
@@ -290,7 +288,7 @@ int64_t rules_remaining_us(const struct members *members, int node,
     int64_t end_us = forgotten_until_us(members, node);
     if (end_us == INT64_MAX)
         end_us = now_us + HEARTBEAT_US;
-    if (is_lasting(members, node))
+    if (it->is_restarted && rules_is_lasting(members, node))
         end_us = at_most(end_us, it->sighted_us + SAID_US);
     return at_least(end_us - now_us, 0);
 }
@@ -447,9 +445,8 @@ int64_t rules_looked_us(const struct members *members)
 {
     int64_t least_us = INT64_MAX;
     for (int i = 0; i < members->settings.nodes; i++)
-        if (members->node[i].phase != MEMBER_DOWN &&
-            !members->node[i].is_mute && members->node[i].looked_us < least_us)
-            least_us = members->node[i].looked_us;
+        if (members->node[i].phase != MEMBER_DOWN && !members->node[i].is_mute)
+            least_us = at_most(members->node[i].looked_us, least_us);
     return least_us;
 }
 
@@ -463,9 +460,10 @@ bool rules_is_due(const struct members *members, int node, int64_t now_us)
 
 bool rules_is_back(const struct members *members, int node, int64_t now_us)
 {
-    return members->node[node].is_clock_good &&
-           may_admit(members, node, now_us) && is_lasting(members, node) &&
-           is_agreed(members, node, now_us);
+    const struct member *it = &members->node[node];
+    return it->is_restarted && it->is_clock_good &&
+           may_admit(members, node, now_us) &&
+           rules_is_lasting(members, node) && is_agreed(members, node, now_us);
 }
 
 /* ---- the epoch of the configuration -------------------------------------- */
