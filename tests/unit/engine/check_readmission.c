@@ -107,14 +107,6 @@ TEST(others_that_have_just_come_up_count_two_heartbeats_later)
     expect_readmission_in(SAID_US);
 }
 
-TEST(too_few_others_tell_nothing)
-{
-    voters_admit_from(3); /* two */
-    restart(0);
-    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
-    voters_expect(MEMBER_ADMIT, 0);
-}
-
 /* Perhaps it has lost just what it would have to tell. */
 TEST(one_whose_memory_does_not_last_tells_nothing)
 {

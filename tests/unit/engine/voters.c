@@ -216,6 +216,15 @@ void voters_wait(void)
     voters_expect_nothing();
 }
 
+void voters_expect_looks_only(int looks)
+{
+    for (int i = 0; i < 200; i++) {
+        voters_pass(VOTERS_SECOND);
+        ck_assert_int_eq(voters_look_around(), looks);
+        voters_expect_nothing();
+    }
+}
+
 void voters_pass_without(enum member_action_kind kind, int64_t us)
 {
     for (int64_t until_us = voters.now_us + us;;) {

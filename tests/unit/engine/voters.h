@@ -110,6 +110,9 @@ int voters_look_around(void);
 /* The same, and then nothing is to be done. */
 void voters_wait(void);
 
+/* So many looks each second, and nothing else. */
+void voters_expect_looks_only(int looks);
+
 /* So long, in steps of half a heartbeat: no node is given this. */
 void voters_pass_without(enum member_action_kind kind, int64_t us);
 
