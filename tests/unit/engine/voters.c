@@ -146,8 +146,8 @@ void voters_found(int node, enum call_look_word word, const char *admit,
     const struct voters_memory *memory = &voters.memory[node];
     char completed[2 * CALL_STATE_MAX], taken[2 * CALL_STATE_MAX];
     char heard[CALL_WITNESSES_MAX + 1];
-    if (word == LOOK_ADMITTED ||
-        (strchr(admit, '@') != NULL && voters.is_durable))
+    bool is_durable = voters.is_durable && !memory->is_fleeting;
+    if (word == LOOK_ADMITTED || (strchr(admit, '@') != NULL && is_durable))
         hear(node);
     const struct call_look look = {
         .word = word,
@@ -156,7 +156,7 @@ void voters_found(int node, enum call_look_word word, const char *admit,
         .max_ttl_ms = memory->has_never_voted  ? 0
                       : voters.max_ttl_ms != 0 ? voters.max_ttl_ms
                                                : VOTERS_TTL_MS,
-        .is_durable = voters.is_durable,
+        .is_durable = is_durable,
         .generation = memory->generation,
         .rest_us = memory->rest_us,
         .number = memory->number,

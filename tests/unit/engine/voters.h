@@ -49,6 +49,7 @@ struct voters_memory {
                [INCARNATION_LEN + 1]; /* … and of their incarnations */
     bool is_deaf; /* stores no incarnation that a server tells it */
     bool has_never_voted;
+    bool is_fleeting; /* says that it does not last, whatever others say */
     const char *taken, *passed; /* since it is marked; NULL: nothing */
 };
 
