@@ -395,8 +395,7 @@ TEST_EACH(story_45_a_machine_is_marked_anew_when_the_other_one_is_gone, twins)
     voters_expect(MEMBER_LOOK, 0);
 }
 
-/* ---- by time, if too few others can be asked ------------------------------
- */
+/* ---- by time, if too few others can be asked ----------------------------- */
 
 static const struct {
     int64_t max_ttl_ms, us;

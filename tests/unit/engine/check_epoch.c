@@ -476,8 +476,7 @@ TEST(a_machine_of_other_names_is_no_outdated_one)
     expect_next(MEMBER_PROBE, 0);
 }
 
-/* ---- other servers: the same epoch ----------------------------------------
- */
+/* ---- other servers: the same epoch --------------------------------------- */
 
 #define OTHER_MARK_2                                                           \
     "2:ffffffffffffffff:name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE
@@ -575,8 +574,7 @@ TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
     voters_expect(MEMBER_READMIT, 0);
 }
 
-/* ---- a higher one ----------------------------------------------------------
- */
+/* ---- a higher one -------------------------------------------------------- */
 
 static const struct {
     enum call_look_word word;

@@ -131,8 +131,7 @@ TEST_RANGE(story_46_the_hold_is_two_heartbeats_or_four_node_timeouts, 0, 4)
     assert_step(FIRSTSTART_CHECK);
 }
 
-/* ---- none -----------------------------------------------------------------
- */
+/* ---- none ---------------------------------------------------------------- */
 
 TEST_RANGE(story_28_nodes_that_are_not_durable_wait_for_the_operators_word,
            FIRST_START_AUTO, FIRST_START_NO + 1)

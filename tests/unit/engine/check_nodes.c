@@ -115,7 +115,23 @@ TEST(a_slot_far_ahead_takes_no_other_along)
 
 enum { NONCE_LEN = 11 };
 
-/* The others are looked at twice, and what they told ends. */
+/* Node 0 is admitted once the others were looked at twice, and what they told
+ * has ended: 1% more than 5 s. Its mark is told otherwise then. */
+static const struct play_call *await_admission(const char *mark,
+                                               const char *later)
+{
+    for (int s = 0; s < 7; s++) {
+        play_advance(1000000);
+        ck_assert(play_find(CALL_ADMIT, 0) == NULL);
+        play_answer_looks(0, LOOK_MARKED, s < 4 ? mark : later);
+        play_answer_all_looks();
+    }
+    play_advance(1000000);
+    ck_assert_ptr_nonnull(play_find(CALL_ADMIT, 0));
+    ck_assert_str_eq(play_find(CALL_ADMIT, 0)->mark, later);
+    return play_find(CALL_ADMIT, 0);
+}
+
 TEST(a_lost_permission_is_marked_waited_for_and_given_back)
 {
     play_advance(2200000); /* before, a first start may be under way */
@@ -132,16 +148,7 @@ TEST(a_lost_permission_is_marked_waited_for_and_given_back)
         textf("1:" PLAY_FINGERPRINT ":%s:" PLAY_RUN_ID "0", play_name(0));
     ck_assert_str_eq(look->admit, expected);
     play_answer_look(0, LOOK_FRESH, "", PLAY_MARK(2));
-    for (int s = 0; s < 7; s++) { /* two looks, and 1% more than 5 s */
-        play_advance(1000000);
-        ck_assert(play_find(CALL_ADMIT, 0) == NULL);
-        play_answer_looks(0, LOOK_MARKED, PLAY_MARK(2));
-        play_answer_all_looks();
-    }
-    play_advance(1000000);
-    struct play_call *admit = play_find(CALL_ADMIT, 0);
-    ck_assert_ptr_nonnull(admit);
-    ck_assert_str_eq(admit->mark, PLAY_MARK(2));
+    const struct play_call *admit = await_admission(PLAY_MARK(2), PLAY_MARK(2));
     ck_assert_int_eq(admit->call.max_ttl_ms, 60000);
     ck_assert_int_eq(admit->call.number, PLAY_EPOCH_US + 7);
     ck_assert(admit->call.is_durable);
@@ -314,8 +321,7 @@ TEST(a_first_start_begins_with_the_first_of_the_names)
     ck_assert_str_eq(play_find(CALL_LOOK, 1)->nonce + NONCE_LEN, "first");
 }
 
-/* ---- memory -----------------------------------------------------------------
- */
+/* ---- memory -------------------------------------------------------------- */
 
 static void tell_full(int node, bool is_full)
 {
@@ -460,15 +466,7 @@ TEST(story_74_a_mark_with_another_replication_id_is_the_same)
     play.rest_us = 5000000;
     play_reconnect(0);
     play_answer_look(0, LOOK_FRESH, "", PLAY_MARK(2));
-    for (int s = 0; s < 7; s++) { /* two looks, and 1% more than 5 s */
-        play_advance(1000000);
-        ck_assert(play_find(CALL_ADMIT, 0) == NULL);
-        play_answer_looks(0, LOOK_MARKED, s < 4 ? PLAY_MARK(2) : other);
-        play_answer_all_looks();
-    }
-    play_advance(1000000);
-    ck_assert_ptr_nonnull(play_find(CALL_ADMIT, 0));
-    ck_assert_str_eq(play_find(CALL_ADMIT, 0)->mark, other);
+    (void)await_admission(PLAY_MARK(2), other);
 }
 
 /* One that was restarted is marked at once. */
@@ -486,8 +484,7 @@ TEST(story_74_others_have_a_heartbeat_to_follow)
     ck_assert_uint_gt(strlen(play_find(CALL_LOOK, 3)->nonce), 0);
 }
 
-/* ---- what a reply tells of its node ---------------------------------------
- */
+/* ---- what a reply tells of its node -------------------------------------- */
 
 static void reply_after(int64_t us, enum vote vote)
 {
