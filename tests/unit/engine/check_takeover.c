@@ -83,16 +83,6 @@ static void expect_admits(uint16_t nodes)
             voters_found(i, LOOK_ADMITTED, admit, "");
 }
 
-/* Of what is to be done now: looks that may mark this node. */
-static int count_marking_looks(int node)
-{
-    struct member_action action;
-    int looks = 0;
-    while (members_next(&voters.members, voters.now_us, &action))
-        looks += action.node == node && action.kind == MEMBER_LOOK;
-    return looks;
-}
-
 /* However long: nobody knows that the old names are dead. */
 static void expect_refusal(void)
 {
@@ -156,8 +146,8 @@ TEST_RANGE(story_65_the_word_replaces_names_of_any_lower_epoch, 0, 2)
     for (int i = 0; i < 4; i++)
         come(i, LOOK_MARKED, "", OUR_MARK("4", 2));
     come(4, LOOK_BARE, ADMIT("2:ffffffffffffff05", 1), "");
-    voters_pass(HEARTBEAT_US);
-    ck_assert_int_eq(count_marking_looks(4), _i);
+    look_again();
+    ck_assert_int_eq(voters.marking[4], _i);
 }
 
 /* It was for the change to epoch 2; the marks that are followed are of another,
@@ -386,18 +376,13 @@ TEST_RANGE(story_65_a_list_that_cannot_replace_the_old_one_marks_nothing, 0, 2)
 /* Nobody replaces anything: the old names may be anywhere. */
 TEST_RANGE(story_65_new_nodes_of_a_later_epoch_wait_for_the_word, 0, 2)
 {
-    int looks = 0;
     voters.settings.has_take_over = _i == 1;
     given(2);
     for (int i = 0; i < VOTERS_NODES; i++)
         come(i, LOOK_BARE, "", "");
-    for (int i = 0; i < 100 && looks == 0; i++) {
-        voters_pass(HEARTBEAT_US);
-        looks = count_marking_looks(0);
-        for (int k = 0; k < VOTERS_NODES; k++)
-            voters_found(k, LOOK_BARE, "", "");
-    }
-    ck_assert_int_eq(looks > 0, _i);
+    for (int i = 0; i < 100; i++)
+        look_again();
+    ck_assert_int_eq(voters.marking[0] > 0, _i);
 }
 
 /* ---- the way back -------------------------------------------------------- */
@@ -599,8 +584,6 @@ TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 4)
 {
     static const char *const told[] = {"", "1:ffffffffffffff04:", OF_THREE ":",
                                        "1:ffffffffffffff04:" OF_THREE ":"};
-    struct member_action action;
-    int looks = 0;
     for (int i = 0; i < 2; i++) {
         voters.memory[i].passed = told[_i];
         come(i, LOOK_ADMITTED, ADMIT_2, "");
@@ -608,19 +591,10 @@ TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 4)
     come(2, LOOK_BARE, ADMIT(OF_THREE, 1), "");
     mark(3, 4);
     for (int i = 0; i < 60; i++) {
-        voters_pass(HEARTBEAT_US);
         voters.memory[2].generation++;
-        while (members_next(&voters.members, voters.now_us, &action)) {
-            looks += action.node == 2 && action.kind == MEMBER_LOOK;
-            if (action.node < 2)
-                voters_found(action.node, LOOK_ADMITTED, ADMIT_2, "");
-            else if (action.node > 2 || looks > 0)
-                voters_found(action.node, LOOK_MARKED, "", MARK_2);
-            else
-                voters_found(2, LOOK_BARE, ADMIT(OF_THREE, 1), "");
-        }
+        look_again();
     }
-    ck_assert_int_eq(looks > 0, _i >= 2);
+    ck_assert_int_eq(voters.marking[2] > 0, _i >= 2);
 }
 
 /* So do its nodes when all restart with their memory: the node that is left

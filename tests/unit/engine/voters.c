@@ -199,10 +199,13 @@ int voters_look_around(void)
             voters.members = before;
             return looks;
         }
+        voters.marking[action.node] += action.kind == MEMBER_LOOK;
         ck_assert_ptr_nonnull(last[action.node].admit);
         enum call_look_word word = last[action.node].word;
         if (word == LOOK_FRESH || word == LOOK_CREATED)
             word = LOOK_MARKED; /* by the last look */
+        if (word == LOOK_BARE && action.kind == MEMBER_LOOK)
+            continue; /* it would be marked: no answer comes */
         voters_found(action.node, word, last[action.node].admit,
                      last[action.node].mark);
     }

@@ -62,6 +62,7 @@ extern struct voters {
     bool is_durable;    /* the nodes, and what their state says of them */
     bool has_moved;     /* the next one that comes up */
     struct voters_memory memory[VOTERS_NODES];
+    int marking[VOTERS_NODES]; /* looks of voters_look_around that may mark */
 } voters;
 
 /*
