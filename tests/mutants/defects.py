@@ -304,7 +304,7 @@ DEFECTS = [
     Defect("readmission of nodes that are not durable", "model", "two_holders",
            model="memory", rule="NO_DURABLE"),
     Defect("admission before the old names are dead", "unit",
-           "story_65_no_majority_of_the_old_names_is_dead", [
+           "story_65_the_last_promise_of_a_majority_is_waited_for", [
         Edit("server/engine/voting/rules.c",
              "           members->takeover.is_over;\n", "           true;\n"),
         Edit("server/engine/voting/rules.c",

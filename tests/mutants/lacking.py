@@ -63,7 +63,7 @@ LACKING = [
                "environment_now(env);\n")],
            tests="nodes_log"),
     Defect("node away before this server began", "unit",
-           "a_node_that_was_never_reached_has_an_age", [Edit(
+           "a_node_that_was_never_there_is_being_connected_to", [Edit(
                NODES, "it->since_us = environment_now(env);",
                "it->since_us = 0;")],
            tests="status"),
@@ -73,24 +73,24 @@ LACKING = [
                "it->is_only_marked && !it->has_voted;",
                "it->is_only_marked && it->has_voted;")], tests="status"),
     Defect("quorum that blinks told as lost", "unit",
-           "a_quorum_that_is_back_soon_and_failed_nobody_is_not_told", [Edit(
+           "a_quorum_is_told_if_it_was_missed", [Edit(
                NODES, "    LOSS_US = HEARTBEAT_US,", "    LOSS_US = 0,")],
            tests="nodes_log"),
     Defect("request that fails while the loss is not told", "unit",
-           "a_quorum_that_a_request_missed_is_told_at_once", [Edit(
+           "a_quorum_is_told_if_it_was_missed", [Edit(
                NODES, ": has_lasted || has_failed;", ": has_lasted;")],
            tests="nodes_log"),
     Defect("restart told as a lost quorum", "unit",
-           "a_request_in_the_moment_of_the_start_is_no_lost_quorum", [Edit(
+           "a_quorum_is_told_if_it_was_missed", [Edit(
                NODES, "? has_lasted && has_failed", "? has_failed")],
            tests="nodes_log"),
     Defect("unready while votes are probed again", "unit",
-           "a_quorum_that_is_back_soon_and_failed_nobody_is_not_told", [Edit(
+           "a_quorum_is_told_if_it_was_missed", [Edit(
                "server/engine/engine.c",
                "(!loss->is_first && !loss->is_logged)",
                "(!loss->is_first && loss->is_logged)")], tests="nodes_log"),
     Defect("quorum told as back that was not told as lost", "unit",
-           "a_quorum_that_is_back_soon_and_failed_nobody_is_not_told", [Edit(
+           "a_quorum_is_told_if_it_was_missed", [Edit(
                NODES, "(nodes->loss.is_first || nodes->loss.is_logged))",
                "(nodes->loss.is_first || !nodes->loss.is_first))")],
            tests="nodes_log"),
@@ -167,7 +167,7 @@ LACKING = [
                NODES, "(it->is_up || it->is_open) && !call",
                "(it->is_up || 0) && !call")], tests="nodes"),
     Defect("lock that was evicted is free", "unit",
-           "what_evicting_nodes_lack_is_not_free", [Edit(
+           "evicting_nodes_get_releases_and_no_calls_for_votes", [Edit(
                NODES, "it->is_open && tag_kind_of(tag) == TAG_RELEASE &&",
                "it->is_open &&")], tests="nodes"),
     Defect("evicting node that votes", "unit",

@@ -107,7 +107,7 @@ IN_UNITS_AND_MODEL = [
         "        return !rules_is_others(members, node, now_us) &&\n",
         "        return now_us > 0 &&\n")], tests="epoch"),
     Defect("node in use taken for one that is left over", "unit",
-           "a_node_whose_generation_rises_is_not_left_over", [Edit(
+           "a_node_that_others_may_use_is_not_left_over", [Edit(
         "server/engine/voting/rules.c",
         "if (it->left_us == 0 || it->generation != it->left_generation) {",
         "if (it->left_us == 0) {")], tests="epoch"),
@@ -127,12 +127,12 @@ IN_UNITS_AND_MODEL = [
         "    return config->take_over == 0 ||\n",
         "    return config->take_over >= 0 ||\n")], tests="config"),
     Defect("who takes over falls back", "unit",
-           "story_65_who_takes_over_follows_no_lower_epoch", [Edit(
+           "stories_60_and_65_which_epoch_counts", [Edit(
         "server/engine/voting/rules.c",
         "(members->settings.has_take_over || !is_highest ||",
         "(")], tests="epoch"),
     Defect("lower epoch of a few nodes followed", "unit",
-           "story_65_a_lower_epoch_of_a_few_nodes_is_not_followed", [Edit(
+           "stories_60_and_65_which_epoch_counts", [Edit(
         "server/engine/voting/rules.c",
         "         count_certain(members, epoch) < members->quorum))",
         "         members->epoch == 0))")], tests="epoch"),
@@ -156,12 +156,12 @@ IN_UNITS_AND_MODEL = [
         "        members->node[i].found[0] = '\\0';\n")],
            tests="takeover"),
     Defect("a first start needs nodes of the base", "unit",
-           "a_first_start_needs_no_node_of_the_base", [Edit(
+           "a_first_start_goes_on_beside_the_base", [Edit(
         "server/engine/voting/takeover.c",
         "(takeover_epoch_of(configuration) > 1 &&",
         "(takeover_epoch_of(configuration) > 0 &&")], tests="takeover"),
     Defect("a first start of a lower epoch is dead", "unit",
-           "a_first_start_goes_on_below_the_base", [Edit(
+           "a_first_start_goes_on_beside_the_base", [Edit(
         "server/engine/voting/takeover.c",
         "(is_alive && takeover_epoch_of(other) == 1)",
         "(is_alive && takeover_epoch_of(other) == 0)")], tests="takeover"),
@@ -182,7 +182,7 @@ IN_UNITS_AND_MODEL = [
         "skipped < 0")],
         tests="epoch"),
     Defect("marks of nodes that never voted count", "unit",
-           "story_60_marks_of_nodes_that_never_voted_do_not_bind", [Edit(
+           "stories_60_and_65_which_epoch_counts", [Edit(
         "server/engine/voting/rules.c",
         "    return it->is_only_marked && is_bound(members)\n",
         "    return it->epoch_ours < 0\n")], tests="epoch"),
@@ -203,7 +203,7 @@ IN_UNITS_AND_MODEL = [
         "    if (!members->node[node].is_only_marked)\n"
         "        return false;\n", "")], tests="epoch"),
     Defect("promises of the old names not waited for", "unit",
-           "story_59_the_last_promise_is_waited_for", [Edit(
+           "story_65_the_last_promise_of_a_majority_is_waited_for", [Edit(
         "server/engine/voting/rules.c",
         "        return now_us >= until_us;",
         "        return now_us >= 0;")], tests="takeover"),
@@ -216,10 +216,10 @@ IN_UNITS_AND_MODEL = [
            "story_65_the_last_promise_of_each_list_is_waited_for", [Edit(
         "server/engine/voting/takeover.c",
         "        if (!takeover_tells(takeover, i))\n            continue;",
-        "        if ((count->tellers & 1u << i) == 0)\n            continue;")],
+        "        if (!is_of(it->taken, base))\n            continue;")],
         tests="takeover"),
     Defect("one node tells of the old names", "unit",
-           "story_65_no_majority_of_the_old_names_is_dead", [Edit(
+           "story_65_the_last_promise_of_a_majority_is_waited_for", [Edit(
         "server/engine/voting/takeover.c",
         "nodeset_count(tellers) >= quorum_of(names);",
         "tellers != 0;")], tests="takeover"),
@@ -258,7 +258,7 @@ IN_UNITS_AND_MODEL = [
            "story_65_a_rival_that_was_replaced_may_still_vote", [Edit(
         "server/engine/voting/takeover.c",
         "            takeover_epoch_of(configuration) < members->epoch);",
-        "            takeover_epoch_of(configuration) <= takeover_epoch_of(ours));")],
+        "            takeover_epoch_of(configuration) <= members->epoch);")],
         tests="takeover"),
     Defect("no way back before a new name votes", "unit",
            "story_65_back_before_a_new_name_votes", [Edit(

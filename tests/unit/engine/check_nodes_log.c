@@ -52,7 +52,8 @@ TEST(a_node_is_told_by_what_it_means)
     play_node_connect(2);
     expect_only(" level=debug event=node node=c state=admitting ");
     play_answer_look(2, LOOK_ADMITTED, "", "");
-    expect_only(" level=info event=node node=c state=voting ");
+    expect_only(" level=info event=node node=c state=voting "
+                "detail=admitted\n");
 }
 
 static void lose_three(void)

@@ -109,8 +109,7 @@ static const struct {
                                                             many? */
               {ADMIT("1:ffffffffffffff00", 1), 5, 3, 0}};
 
-TEST_EACH(stories_59_and_65_the_last_promise_of_a_majority_is_waited_for,
-          counts)
+TEST_EACH(story_65_the_last_promise_of_a_majority_is_waited_for, counts)
 {
     voters.memory[counts[_i].needed - 1].rest_us = REST_US;
     take(0, counts[_i].tellers - 1, counts[_i].admit);

@@ -281,6 +281,7 @@ void voters_give(enum member_action_kind kind, int node)
     ck_assert_int_eq(action.node, node);
     voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_REFUSAL(node, STATE_NONE);
+    ck_assert_int_eq(voters_remaining_us(node), 0);
 }
 
 int64_t voters_remaining_us(int node)
