@@ -141,7 +141,7 @@ static uint64_t hash_runs(const struct nodes *nodes, uint16_t scanned)
     uint64_t hash = HASH_BASIS;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         if ((scanned & 1u << i) != 0)
-            hash = hash_go_on(hash, span_of(nodes->node[i].run_id));
+            hash = hash_go_on(hash, span_of(nodes->members.node[i].run_id));
     return hash;
 }
 

@@ -65,46 +65,42 @@ static size_t put_number(char *room, size_t len, char digit)
     return put(room, len, text);
 }
 
-/*
- * "=" is an admission that the server expects, with the incarnation that it
- * knows, or that of a digit behind it; "~" that of an older life.
- */
-static struct span expand_admit(const struct play *play, int node,
-                                struct span text, char room[CALL_WITNESSES_MAX])
+/* What the server expects of the node, with this incarnation and news. */
+static size_t put_expected(const struct member *it, char *room,
+                           struct span incarnation, const char *news)
 {
-    const struct member *it = &play->members.node[node];
-    bool is_old = text.len > 0 && text.ptr[0] == '~';
-    if (text.len == 0 || text.len > 2 || (!is_old && text.ptr[0] != '='))
-        return text;
     const char *run_id = strrchr(it->admit, ':');
-    if (run_id == NULL)
-        return text;
     size_t len = span_copy(
         room, (struct span){it->admit, (size_t)(run_id - it->admit) + 1});
-    len = text.len == 2 ? put_number(room, len, text.ptr[1])
-                        : put(room, len, it->incarnation);
-    len = put(room, len, ":0");
+    len += span_copy(room + len, incarnation);
+    len = put(room, len, news);
     len = put(room, len, run_id);
-    if (is_old)
-        room[len - 1] ^= 1;
-    len = put(room, len, memory);
-    return (struct span){room, len};
+    return put(room, len, memory);
 }
 
-/* "*" and a digit is a mark of this life with that incarnation. */
-static struct span expand_mark(const struct play *play, int node,
-                               struct span text, char room[CALL_WITNESSES_MAX])
+/*
+ * "=" is an admission that the server expects, with the incarnation that it
+ * knows, or that of a digit behind it; "~" that of an older life; "*" and a
+ * digit, in a mark, is one of this life with that incarnation.
+ */
+static struct span expand(const struct play *play, int node, struct span text,
+                          const char *begins, char room[CALL_WITNESSES_MAX])
 {
-    const char *admit = play->members.node[node].admit;
-    if (text.len != 2 || text.ptr[0] != '*' || admit[0] == '\0')
+    const struct member *it = &play->members.node[node];
+    char digits[INCARNATION_LEN + 1] = "";
+    char begin = '\0';
+    if (text.len == 1 || text.len == 2)
+        begin = text.ptr[0];
+    bool is_mark = begin == '*';
+    if (begin == '\0' || strchr(begins, begin) == NULL ||
+        it->admit[0] == '\0' || (is_mark && text.len == 1))
         return text;
-    const char *run_id = strrchr(admit, ':');
-    size_t len =
-        span_copy(room, (struct span){admit, (size_t)(run_id - admit) + 1});
-    len = put_number(room, len, text.ptr[1]);
-    len = put(room, len, ":");
-    len = put(room, len, run_id);
-    len = put(room, len, memory);
+    struct span incarnation = span_of(it->incarnation);
+    if (text.len == 2)
+        incarnation = (struct span){digits, put_number(digits, 0, text.ptr[1])};
+    size_t len = put_expected(it, room, incarnation, is_mark ? ":" : ":0");
+    if (begin == '~')
+        room[len - sizeof memory] ^= 1;
     return (struct span){room, len};
 }
 
@@ -175,12 +171,12 @@ static void look(struct play *play, struct input *input, int node)
     struct script_field fields[LOOK_FIELDS];
     fields[0] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
     fields[1] = field(SCRIPT_FIELD_STRING,
-                      expand_admit(play, node, input_line(input), admit), 0);
+                      expand(play, node, input_line(input), "=~", admit), 0);
     struct span line = input_line(input);
     fields[2] = field(SCRIPT_FIELD_STRING,
-                      expand_mark(play, node, take_part(&line), mark), 0);
+                      expand(play, node, take_part(&line), "*", mark), 0);
     fields[3] = field(SCRIPT_FIELD_STRING,
-                      expand_admit(play, node, take_part(&line), taken), 0);
+                      expand(play, node, take_part(&line), "=~", taken), 0);
     fields[4] = field(SCRIPT_FIELD_STRING, line, 0);
     for (int i = LOOK_TEXTS; i < LOOK_FIELDS - 1; i++)
         fields[i] =

@@ -47,8 +47,8 @@ IN_SIMULATOR = [
     Defect("last promise not told yet", "sim", "exclusion", [
         LOOK_AFTER_OWN_ROUNDS, Edit(
             "server/engine/voting/rules.c",
-            "    return it->is_restarted && it->is_durable && it->was_durable &&\n",
-            "    return it->is_restarted &&\n"), Edit(
+            "    return it->is_durable && it->was_durable && is_latest_memory",
+            "    return is_latest_memory"), Edit(
             "server/engine/voting/rules.c",
             "members->node[node].sighted_us + SAID_US;",
             "members->node[node].sighted_us +\n"

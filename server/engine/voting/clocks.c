@@ -78,16 +78,13 @@ static int64_t nodeclock_median_at(const struct nodeclock *const clocks[],
 
 /* ---- all of them --------------------------------------------------------- */
 
-void clocks_init(struct clocks *clocks, int count, int64_t max_ttl_ms,
-                 int64_t window_us, int64_t timeout_us)
+void clocks_init(struct clocks *clocks, int count, int64_t max_ttl_ms)
 {
     assert(count >= 1 && count <= NODES_MAX);
     *clocks = (struct clocks){
         .count = count,
         .quorum = quorum_of(count),
         .steady_us = max_ttl_ms * 1000,
-        .far_us = window_us / 2,
-        .timeout_us = timeout_us,
     };
 }
 
@@ -166,20 +163,10 @@ int64_t clocks_apart_us(const struct clocks *clocks, int64_t moment_us)
         most_us = at_least(most_us, at_us);
     }
     /* half of the timeout is for each server */
-    return clocks->timeout_us + (most_us > least_us ? most_us - least_us : 0);
+    return CLOCK_REPLY_US + (most_us > least_us ? most_us - least_us : 0);
 }
 
 /* ---- proof -------------------------------------------------------------- */
-
-/* The greatest uncertainty in the best measured majority of the clocks. */
-static int64_t usual_uncertainty_us(const struct nodeclock *const known[],
-                                    int count, int quorum, int64_t moment_us)
-{
-    int64_t uncertainties_us[NODES_MAX];
-    for (int i = 0; i < count; i++)
-        uncertainties_us[i] = nodeclock_uncertainty_us(known[i], moment_us);
-    return order_statistic(uncertainties_us, count, quorum - 1);
-}
 
 /* The clocks of a majority; others are compared with it. */
 struct majority {
@@ -210,9 +197,13 @@ static bool find_majority(const struct clocks *clocks, int64_t now_us,
     int count = list_known(clocks, INT64_MAX, now_us, known);
     if (count < clocks->quorum)
         return false;
+    int64_t uncertainties_us[NODES_MAX];
+    for (int i = 0; i < count; i++)
+        uncertainties_us[i] = nodeclock_uncertainty_us(known[i], now_us);
+    /* the greatest in the best measured majority */
     int64_t usual_us =
-        usual_uncertainty_us(known, count, clocks->quorum, now_us);
-    if (usual_us > clocks->timeout_us)
+        order_statistic(uncertainties_us, count, clocks->quorum - 1);
+    if (usual_us > CLOCK_REPLY_US)
         return false;
     majority->far_us = NODECLOCK_STEP_US + usual_us / 2;
     majority->uncertainty_us = usual_us + 2 * (int64_t)NODECLOCK_STEP_US;
@@ -247,7 +238,7 @@ void clocks_tick(struct clocks *clocks, int64_t now_us)
     for (int i = 0; i < clocks->count; i++) {
         struct clock_node *it = &clocks->node[i];
         it->is_far =
-            llabs(offset_from(&it->base, median_us, now_us)) > clocks->far_us;
+            llabs(offset_from(&it->base, median_us, now_us)) > CLOCK_FAR_US;
     }
 }
 
@@ -301,7 +292,7 @@ bool clocks_wants_reply(const struct clocks *clocks, int node)
 
 static bool is_waiting(const struct clocks *clocks, int64_t now_us)
 {
-    if (now_us >= clocks->suspected_us + clocks->timeout_us)
+    if (now_us >= clocks->suspected_us + CLOCK_REPLY_US)
         return false;
     for (int i = 0; i < clocks->count; i++)
         if (clocks_wants_reply(clocks, i))
@@ -322,9 +313,7 @@ bool clocks_judge(struct clocks *clocks, int64_t now_us,
     };
     for (int i = 0; i < clocks->count; i++) {
         struct clock_node *it = &clocks->node[i];
-        judgement->step_us[i] = it->step_us;
-        if (it->step_us != 0 && !judgement->is_own)
-            judgement->stepped |= nodeset_of(i);
+        judgement->step_us[i] = judgement->is_own ? 0 : it->step_us;
         if (it->step_us != 0)
             learn(it, &it->last);
         else if (judgement->is_own)

@@ -24,9 +24,17 @@
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../port/call.h"
+#include "../port/token.h"
 
-/* Smaller steps of a clock are not detected: each validity allows for them. */
-enum { NODECLOCK_STEP_US = 5000 };
+enum {
+    /* smaller steps of a clock are not detected: each validity allows for them
+     */
+    NODECLOCK_STEP_US = 5000,
+    /* slower replies prove nothing about a clock, however long rounds may wait
+     */
+    CLOCK_REPLY_US = 100000,
+    CLOCK_FAR_US = FENCE_WINDOW_US / 2, /* from the median, at most */
+};
 
 /* One clock: bounds of its offset, the node's time minus ours. */
 struct nodeclock {
@@ -56,16 +64,11 @@ struct clocks {
     int count;
     int quorum;
     int64_t steady_us;    /* a clock that was steady this long is good */
-    int64_t far_us;       /* from the median, at most */
-    int64_t timeout_us;   /* for replies; slower ones prove nothing */
     int64_t suspected_us; /* when a judgement became due; 0: none is */
     struct clock_node node[NODES_MAX];
 };
 
-/* max_ttl_ms of the configuration; window_us of its numbers; timeout_us as
- * above. */
-void clocks_init(struct clocks *clocks, int count, int64_t max_ttl_ms,
-                 int64_t window_us, int64_t timeout_us);
+void clocks_init(struct clocks *clocks, int count, int64_t max_ttl_ms);
 
 void clocks_note_up(struct clocks *clocks, int node, bool is_up);
 
@@ -81,9 +84,8 @@ bool clocks_wants_reply(const struct clocks *clocks, int node);
 
 /* The result of a judgement. */
 struct clocks_judgement {
-    bool is_own;      /* a majority stepped: our own clock is suspect */
-    uint16_t stepped; /* bit per node: to lose its permission */
-    int64_t step_us[NODES_MAX];
+    bool is_own; /* a majority stepped: our own clock is suspect */
+    int64_t step_us[NODES_MAX]; /* of those to lose their permission; 0: not */
 };
 
 /* True: a judgement was made, and the baselines that it concerns are new. */

@@ -1,23 +1,9 @@
 #include "firststart.h"
 
-#include <assert.h>
-
 enum {
     PATIENCE_US = 30000000, /* the wait for the last node */
     YIELD_US = 2000000,     /* time for a server that leads a first start */
 };
-
-void firststart_init(struct firststart *start, int nodes, int leader,
-                     int64_t hold_us, bool is_allowed)
-{
-    assert(nodes >= 1 && nodes <= NODES_MAX && leader >= 0 && leader < nodes);
-    *start = (struct firststart){
-        .step = is_allowed ? FIRSTSTART_WAITING : FIRSTSTART_OVER,
-        .nodes = nodes,
-        .leader = leader,
-        .hold_us = hold_us,
-    };
-}
 
 static void firststart_end(struct firststart *start)
 {
@@ -41,8 +27,7 @@ int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us)
 {
     if (start->step != FIRSTSTART_WAITING || start->since_us == 0)
         return 0;
-    int64_t left_us = start->since_us + PATIENCE_US - now_us;
-    return left_us > 0 ? left_us : 0;
+    return at_least(start->since_us + PATIENCE_US - now_us, 0);
 }
 
 uint16_t firststart_advance(struct firststart *start, bool is_possible,

@@ -44,10 +44,6 @@ struct firststart {
     uint16_t marked;        /* by this first start, and not yet admitted */
 };
 
-/* is_allowed: false if there must be no first start. */
-void firststart_init(struct firststart *start, int nodes, int leader,
-                     int64_t hold_us, bool is_allowed);
-
 /*
  * The next step, if it is time. is_possible: no connected node forbids it;
  * are_all_empty: all N are connected, and have no state; looked_us: all
@@ -57,11 +53,8 @@ uint16_t firststart_advance(struct firststart *start, bool is_possible,
                             bool are_all_empty, int64_t looked_us,
                             int64_t now_us);
 
-/*
- * up       a node connected
- * look     a look found this word; is_same_mark: with the mark known before
- * trouble  a node disconnected, or an action on it failed
- */
+/* A node connected; a look found this word, is_same_mark: with the mark known
+ * before; a node disconnected, or an action on it failed. */
 void firststart_on_up(struct firststart *start, int64_t now_us);
 void firststart_on_look(struct firststart *start, int node,
                         enum call_look_word word, bool is_same_mark,

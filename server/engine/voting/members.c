@@ -21,6 +21,12 @@ static int leader_of(const struct engine_settings *settings)
     return leader;
 }
 
+static bool may_start(const struct engine_settings *settings)
+{
+    return !settings->is_guard_off && !settings->is_observer &&
+           settings->first_start != FIRST_START_NO;
+}
+
 void members_init(struct members *members,
                   const struct engine_settings *settings)
 {
@@ -30,20 +36,23 @@ void members_init(struct members *members,
         .settings = *settings,
         .quorum = quorum_of(settings->nodes),
         .epoch = settings->config_epoch, /* that of the nodes counts */
+        .start =
+            {
+                .step =
+                    may_start(settings) ? FIRSTSTART_WAITING : FIRSTSTART_OVER,
+                .nodes = settings->nodes,
+                .leader = leader_of(settings),
+                .hold_us = at_least(HOLD_TIMEOUTS * settings->node_timeout_us,
+                                    HOLD_US),
+            },
     };
     witness_init(&members->witness, settings->node_names, settings->nodes);
-    firststart_init(
-        &members->start, settings->nodes, leader_of(settings),
-        at_least(HOLD_TIMEOUTS * settings->node_timeout_us, HOLD_US),
-        !settings->is_guard_off && !settings->is_observer &&
-            settings->first_start != FIRST_START_NO);
 }
 
 void members_want_look(struct members *members, int node, int64_t now_us)
 {
     struct member *it = &members->node[node];
-    if (it->look_due_us > now_us)
-        it->look_due_us = now_us;
+    it->look_due_us = at_most(it->look_due_us, now_us);
 }
 
 /* ---- actions ------------------------------------------------------------ */
@@ -405,14 +414,7 @@ void members_on_look(struct members *members, int node,
     takeover_copy(it->found, look->admit);
     assert(look->trace.len <= CALL_TRACE_MAX); /* script.c reads no longer */
     it->trace[span_copy(it->trace, look->trace)] = '\0';
-    const struct takeover_look from = {
-        .found = look,
-        .is_marked = it->phase == MEMBER_MARKED,
-        .is_ours = rules_is_ours(members, it->found),
-        .sent_us = sent_us,
-        .now_us = now_us,
-    };
-    takeover_on_look(&members->takeover, &members->witness, node, &from);
+    takeover_on_look(members, node, look, now_us);
     rules_note_epochs(members, node, look->mark);
     members->is_succeeded |= is_succeeding(members, node);
     bool is_left_over = rules_note_left_over(members, node, now_us);

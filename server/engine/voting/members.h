@@ -23,7 +23,6 @@
 
 #include "../port/port.h"
 #include "firststart.h"
-#include "takeover.h"
 #include "witness.h"
 
 enum {
@@ -109,6 +108,37 @@ struct member {
     int64_t foreign_us; /* last seen with another configuration; 0: never */
 };
 
+/*
+ * A change of the names: a node that is marked for new names keeps the
+ * admission that the mark took from it: it tells that, with all its memory, and
+ * promises nothing under it any more. Once a majority of the old names tells so
+ * at one instant, no majority of them is left. So all that may still be held is
+ * known, and how long it lasts. What counts stands on the nodes, not here: any
+ * server may count it. Each admission keeps who is dead: so any server may also
+ * take those old nodes that nobody reached before.
+ */
+struct takeover_node {
+    bool is_seen;   /* by a look on this connection */
+    bool is_marked; /* the mark there is ours */
+    bool is_able;   /* or the next look may mark it */
+    char mark[CALL_STATE_MAX + 1];
+    char taken[CALL_STATE_MAX + 1]; /* or would be; "": it tells nothing */
+    char passed[CALL_STATE_MAX + 1];
+    char heard[NODES_MAX][INCARNATION_LEN + 1]; /* incarnations of the others */
+    int64_t since_us;                           /* this mark was first seen */
+    int64_t end_us; /* the last of its promises ends */
+    int64_t number; /* the greatest that it has accepted */
+};
+
+struct takeover {
+    struct takeover_node node[NODES_MAX];
+    bool is_over;   /* the old names were dead once: so they are for good */
+    int64_t end_us; /* the last of their promises ends */
+    int64_t number; /* the greatest that they have accepted */
+    char dead[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:" of each that is; our
+                                      nodes tell it, too; "": nobody knows */
+};
+
 struct members {
     struct engine_settings settings;
     int quorum;
@@ -154,17 +184,10 @@ bool members_next(struct members *members, int64_t now_us,
                   struct member_action *action);
 
 /*
- * The events.
- *
- * up           a handshake succeeded, and told this
- * down         the connection broke
- * look         the answer to a probe or look that was sent at sent_us
- * done         the answer to another action, carried out or not
- * failure      an action got no answer, or an error
- * quarantined  a vote found no admission
- * step         its clock stepped: its locks may have ended too early
- * durable      a later check of whether it is durable
- * generation         a reply carried its generation
+ * The events. look: the answer to a probe or look that was sent at sent_us;
+ * done: to another action, carried out or not; failure: an action got no
+ * answer, or an error. quarantined: a vote found no admission. durable: a later
+ * check of whether it is. generation: a reply carried it.
  */
 void members_on_up(struct members *members, int node,
                    const struct node_facts *facts, int64_t now_us);
@@ -205,8 +228,7 @@ bool members_has_memory(const struct members *members, int node, uint32_t life);
 
 /*
  * A node gets its permission to vote if one of these holds, and no later
- * incarnation is known under its name. docs/guarantees.md tells why this is
- * enough.
+ * incarnation is known under its name.
  *
  *   asked    a majority of all nodes, not counting this one, knew its mark and
  *            told when their last promise ends; that time has passed
@@ -221,6 +243,10 @@ bool members_has_memory(const struct members *members, int node, uint32_t life);
  */
 bool rules_is_due(const struct members *members, int node, int64_t now_us);
 bool rules_is_back(const struct members *members, int node, int64_t now_us);
+
+/* True if a restart costs it nothing: its memory is durable, and no later one
+ * is known. */
+bool rules_is_lasting(const struct members *members, int node);
 
 /* The greatest TTL that any server is known to allow, ms. */
 int64_t rules_greatest_ttl_ms(const struct members *members);
@@ -249,8 +275,7 @@ int64_t rules_looked_us(const struct members *members);
 /* The node accepted none above this number before it forgot, or was taken. */
 int64_t rules_number(const struct members *members, int node);
 
-/* A look at an admitted node told its promises, and, through witness, the
- * incarnations of others. */
+/* A look at an admitted node told its promises. */
 void rules_on_told(struct members *members, int node,
                    const struct call_look *look, int64_t now_us);
 
@@ -286,9 +311,6 @@ void rules_note_epochs(struct members *members, int node, struct span mark);
  */
 bool rules_follow_epoch(struct members *members);
 
-/* Whether an admission or a mark is of our nodes. */
-bool rules_is_ours(const struct members *members, const char *state);
-
 /*
  * The epoch that this node carries with our names; 0: none that counts. A mark
  * on a node that has never voted replaced nobody, and may be by a server with a
@@ -318,10 +340,6 @@ bool rules_has_taken_over(const struct members *members);
 bool rules_has_word(const struct members *members);
 bool rules_is_taking_over(const struct members *members);
 
-/* Whether the old names are dead, or would be. */
-void rules_count(const struct members *members, enum takeover_when when,
-                 struct takeover_count *count);
-
 /*
  * True if this server may replace the configuration that the nodes carry: its
  * epoch is the next one, and the old names will be dead. Refused: it may not,
@@ -341,5 +359,63 @@ void rules_on_taken(struct members *members);
  * dead.
  */
 bool rules_note_left_over(struct members *members, int node, int64_t now_us);
+
+/* ---- a change of the names: takeover.c ------------------------------ */
+
+/* Which nodes are counted: those that are marked at one instant, as a look at
+ * each was sent after the last mark was seen; those that may be marked; or also
+ * those whose clocks are not known yet. */
+enum takeover_when { TAKEOVER_NOW, TAKEOVER_POSSIBLE, TAKEOVER_EARLY };
+
+/* Which configuration must be dead, and whether it is, or would be. */
+struct takeover_count {
+    char base[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:"; "": none was seen */
+    int names;                     /* that it has; 0: nobody knows */
+    uint16_t tellers;              /* these nodes tell what they promised */
+    bool has_others;               /* other names may have counted them, too,
+                                      or go on */
+    bool is_dead;
+};
+
+void takeover_count(const struct members *members, enum takeover_when when,
+                    struct takeover_count *count);
+
+/* The epoch at the start of an admission or a mark; 0: there is none. */
+int takeover_epoch_of(const char *text);
+
+/* When all that a node promised has ended, told by a look that comes back now:
+ * our clock may be 1% fast. */
+int64_t takeover_end_of(const struct call_look *look, int64_t now_us);
+
+/* Whether an admission or a mark is of our nodes. */
+bool takeover_is_ours(const struct members *members, const char *state);
+
+/* An admission or a mark as a string. */
+void takeover_copy(char to[CALL_STATE_MAX + 1], struct span from);
+
+/* What a look tells besides that which the member knows already. */
+void takeover_on_look(struct members *members, int node,
+                      const struct call_look *look, int64_t now_us);
+
+/* The connection is new or broken, or the clock stepped: it told a wrong end.
+ * The lists that were seen there go on, until a look finds others. */
+void takeover_on_lost(struct takeover *takeover, int node);
+
+/* The server's epoch is another: the nodes are looked at again. */
+void takeover_begin(struct takeover *takeover);
+
+/* The old names, of base, are dead: what all promised that tell is waited for.
+ * If there are two lists of one epoch, some tell of one, some of the other. */
+void takeover_end(struct takeover *takeover, const char *base);
+
+/* True if the node is marked, and tells: it has not voted since. */
+bool takeover_tells(const struct takeover *takeover, int node);
+
+/* The greatest epoch below ours of what was taken there, or would be, and of
+ * the marks that were passed since; 0: none. */
+int takeover_epoch_below(const struct members *members, int node);
+
+/* True if the node carries an admission of the names that are dead. */
+bool takeover_is_of_dead(const struct members *members, int node);
 
 #endif

@@ -34,9 +34,8 @@ void pace_on_reply(struct pace *pace, int node, bool is_round, int64_t sent_us,
                    int64_t received_us)
 {
     struct pace_node *it = &pace->node[node];
-    int64_t trip_us = at_least(received_us - sent_us, 1);
-    if (trip_us > OUTLIER * pace->slow_us)
-        trip_us = OUTLIER * pace->slow_us;
+    int64_t trip_us =
+        at_most(at_least(received_us - sent_us, 1), OUTLIER * pace->slow_us);
     if (is_round && it->under_way > 0)
         it->under_way--;
     it->since_us = received_us;
@@ -80,9 +79,7 @@ bool pace_is_slow(const struct pace *pace, int node, int64_t now_us)
 
 /* ---- the nodes ----------------------------------------------------------- */
 
-/* Slower replies prove nothing about a clock, however long rounds may wait. */
 enum {
-    CLOCK_REPLY_US = 100000,
     REFUSED_US = 5000000, /* until then, nodes may only be late */
     /*
      * A loss of the quorum that no request met is logged only if it lasts so
@@ -102,8 +99,7 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
         .epoch = settings->config_epoch,
     };
     members_init(&nodes->members, settings);
-    clocks_init(&nodes->clocks, settings->nodes, settings->max_ttl_ms,
-                FENCE_WINDOW_US, CLOCK_REPLY_US);
+    clocks_init(&nodes->clocks, settings->nodes, settings->max_ttl_ms);
     pace_init(&nodes->pace, settings->nodes);
     for (int i = 0; i < settings->nodes; i++) {
         struct node *it = &nodes->node[i];
@@ -134,7 +130,7 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
     assert(median_us != 0); /* each of a quorum told its time as it came up */
     /* clocks were far ahead and have been corrected: none accepts a higher one
      */
-    if (nodes->last_number > median_us + nodes->clocks.far_us)
+    if (nodes->last_number > median_us + CLOCK_FAR_US)
         nodes->last_number = 0;
     nodes->last_number = fence_next(median_us, nodes->last_number);
     /* a slot that is far ahead must not raise the numbers of all others */
@@ -369,7 +365,7 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
                  "a majority of the nodes' clocks stepped at once: all are "
                  "measured again");
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
-        if (!(judgement.stepped & 1u << i))
+        if (judgement.step_us[i] == 0)
             continue;
         log_write(LOG_WARN, "clock_step",
                   (struct log_field[]){
@@ -409,7 +405,7 @@ static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
     if (nodes->is_refusal_logged || now_us - nodes->refused_us < REFUSED_US)
         return;
     struct takeover_count count;
-    rules_count(members, TAKEOVER_POSSIBLE, &count);
+    takeover_count(members, TAKEOVER_POSSIBLE, &count);
     log_write(
         LOG_WARN, "names_refused",
         (struct log_field[]){
@@ -592,7 +588,6 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
     it->is_open = false;
     it->condition = STATE_NONE;
     it->confirmed_us = facts->confirmed_us;
-    snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
     note_facts(nodes, node, facts);
     clocks_note_up(&nodes->clocks, node, true);
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
@@ -613,10 +608,10 @@ void nodes_on_confirmed(struct nodes *nodes, int node,
 {
     struct node *it = &nodes->node[node];
     int64_t now_us = environment_now(nodes->env);
-    if (!it->is_up || strcmp(it->run_id, facts->run_id) != 0)
+    if (!it->is_up ||
+        strcmp(nodes->members.node[node].run_id, facts->run_id) != 0)
         return;
-    if (facts->confirmed_us > it->confirmed_us)
-        it->confirmed_us = facts->confirmed_us;
+    it->confirmed_us = at_least(facts->confirmed_us, it->confirmed_us);
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
     note_facts(nodes, node, facts);
@@ -647,21 +642,12 @@ static void on_admission_reply(struct nodes *nodes, int node,
 }
 
 /* Errors that concern the node as a whole, not one command. */
-static bool is_condition(enum node_state state)
-{
-    switch (state) {
-    case STATE_LOADING:
-    case STATE_READ_ONLY:
-    case STATE_MISCONFIGURED:
-    case STATE_OUT_OF_MEMORY:
-    case STATE_BUSY:
-    case STATE_NO_PERMISSION:
-    case STATE_FAILED:
-        return true;
-    default:
-        return false;
-    }
-}
+static const bool is_condition[STATE_KINDS] = {
+    [STATE_LOADING] = true,       [STATE_READ_ONLY] = true,
+    [STATE_MISCONFIGURED] = true, [STATE_OUT_OF_MEMORY] = true,
+    [STATE_BUSY] = true,          [STATE_NO_PERMISSION] = true,
+    [STATE_FAILED] = true,
+};
 
 /*
  * A grant counts only if the node still qualified when the reply arrived, or
@@ -707,7 +693,7 @@ static bool nodes_is_gone(const struct node *it, uint64_t tag,
 static bool nodes_is_news(struct ballot ballot)
 {
     return ballot.vote == VOTE_NOT_ADMITTED || ballot.vote == VOTE_DISTRUSTED ||
-           ballot.state == STATE_QUARANTINED || is_condition(ballot.state);
+           ballot.state == STATE_QUARANTINED || is_condition[ballot.state];
 }
 
 struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
@@ -731,7 +717,7 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         on_admission_reply(nodes, node, reply, sent_us, received_us);
     if (reply->vote == VOTE_NOT_ADMITTED)
         members_on_quarantined(&nodes->members, node, received_us);
-    if (is_condition(reply->state)) {
+    if (is_condition[reply->state]) {
         it->condition = reply->state;
         span_print(it->words, sizeof it->words, reply->words);
     }

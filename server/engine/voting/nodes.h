@@ -73,7 +73,6 @@ struct node {
     struct member_action action; /* under way */
     int64_t since_us;            /* when its state last changed */
     int64_t rtt_us;              /* last round trip; 0 unknown */
-    char run_id[CALL_STATE_MAX];
     char down_detail[NODE_DETAIL_MAX];
     char not_durable[STATUS_FACT_MAX]; /* why, as its last handshake told */
     char lacks[STATUS_FACT_MAX]; /* rights that it votes without, likewise */

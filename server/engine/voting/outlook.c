@@ -28,7 +28,7 @@ static bool is_misplaced(const struct members *members, int node)
 {
     const char *found = members->node[node].found;
     int name = name_in(members, found);
-    return rules_is_ours(members, found) && name >= 0 && name != node;
+    return takeover_is_ours(members, found) && name >= 0 && name != node;
 }
 
 /* It carries these names, but a lower epoch than this server was given. */
@@ -93,9 +93,7 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
     it->epoch = seen->epoch_other != 0  ? seen->epoch_other
                 : seen->epoch_mark != 0 ? seen->epoch_mark
                                         : seen->epoch_ours;
-    it->is_whole =
-        seen->is_durable && seen->was_durable &&
-        seen->generation >= nodes->members.witness.node[node].high_water;
+    it->is_whole = rules_is_lasting(&nodes->members, node);
     it->is_in_use = seen->phase == MEMBER_MISNAMED;
     status_describe(nodes, node, now_us, it->detail);
     if (nodes->node[node].is_up)
@@ -153,7 +151,7 @@ static void take_over(struct outlook *outlook, const struct members *members,
 {
     int64_t most_us = at_least(rules_quarantine_us(members), LOOKS_US);
     struct takeover_count count;
-    rules_count(members, TAKEOVER_POSSIBLE, &count);
+    takeover_count(members, TAKEOVER_POSSIBLE, &count);
     outlook->old_names = count.names;
     outlook->tellers = count.tellers;
     outlook->has_rivals = count.has_others;

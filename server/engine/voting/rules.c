@@ -268,12 +268,10 @@ static bool is_latest_memory(const struct members *members, int node)
     return it->generation >= members->witness.node[node].high_water;
 }
 
-/* True if it was restarted with its memory, which is durable. */
-static bool is_lasting(const struct members *members, int node)
+bool rules_is_lasting(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
-    return it->is_restarted && it->is_durable && it->was_durable &&
-           is_latest_memory(members, node);
+    return it->is_durable && it->was_durable && is_latest_memory(members, node);
 }
 
 int64_t rules_remaining_us(const struct members *members, int node,
@@ -290,7 +288,7 @@ int64_t rules_remaining_us(const struct members *members, int node,
     int64_t end_us = forgotten_until_us(members, node);
     if (end_us == INT64_MAX)
         end_us = now_us + HEARTBEAT_US;
-    if (is_lasting(members, node))
+    if (it->is_restarted && rules_is_lasting(members, node))
         end_us = at_most(end_us, it->sighted_us + SAID_US);
     return at_least(end_us - now_us, 0);
 }
@@ -319,41 +317,13 @@ int rules_epoch_below(const struct members *members)
     int64_t below = 0;
     for (int i = 0; i < members->settings.nodes; i++) {
         const struct member *it = &members->node[i];
-        const int found[] = {
-            rules_epoch_of(members, i), it->epoch_other, it->epoch_mark,
-            takeover_epoch_below(&members->takeover, i, members->epoch)};
+        const int found[] = {rules_epoch_of(members, i), it->epoch_other,
+                             it->epoch_mark, takeover_epoch_below(members, i)};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             if (found[k] < members->epoch)
                 below = at_least(found[k], below);
     }
     return (int)below;
-}
-
-/* Whose word on what they promised counts; is_early: or will count, once their
- * clocks are known. An observer knows none yet. */
-static uint16_t reliable_nodes(const struct members *members, bool is_early)
-{
-    uint16_t nodes = 0;
-    for (int i = 0; i < members->settings.nodes; i++) {
-        const struct member *it = &members->node[i];
-        if (!it->is_mute && !it->must_revoke &&
-            (it->is_clock_good || (is_early && !members->has_median) ||
-             members->settings.is_observer) &&
-            !it->is_outdated)
-            nodes |= nodeset_of(i);
-    }
-    return nodes;
-}
-
-void rules_count(const struct members *members, enum takeover_when when,
-                 struct takeover_count *count)
-{
-    char ours[CALL_STATE_MAX + 1];
-    snprintf(ours, sizeof ours, "%d:%s:", members->epoch,
-             members->settings.fingerprint);
-    takeover_count(&members->takeover, ours,
-                   reliable_nodes(members, when == TAKEOVER_EARLY),
-                   when == TAKEOVER_NOW, count);
 }
 
 static bool may_take_over(const struct members *members,
@@ -370,7 +340,7 @@ static bool may_take_over(const struct members *members,
                  members->node[i].looked_us != 0;
     if (!rules_is_taking_over(members))
         return there >= members->quorum;
-    rules_count(members, when, &count);
+    takeover_count(members, when, &count);
     return count.is_dead;
 }
 
@@ -398,10 +368,10 @@ void rules_on_taken(struct members *members)
     struct takeover_count count;
     if (!rules_is_taking_over(members) || members->takeover.is_over)
         return;
-    rules_count(members, TAKEOVER_NOW, &count);
+    takeover_count(members, TAKEOVER_NOW, &count);
     if (!count.is_dead)
         return;
-    takeover_end(&members->takeover, &count);
+    takeover_end(&members->takeover, count.base);
     for (int i = 0; i < members->settings.nodes; i++)
         if (members->node[i].phase != MEMBER_FOREIGN &&
             members->node[i].phase != MEMBER_SUPERSEDED)
@@ -428,7 +398,7 @@ bool rules_note_left_over(struct members *members, int node, int64_t now_us)
         it->left_us = 0;
         return false;
     }
-    if (takeover_is_of_dead(&members->takeover, node))
+    if (takeover_is_of_dead(members, node))
         return true;
     if (it->left_us == 0 || it->generation != it->left_generation) {
         it->left_us = now_us;
@@ -441,8 +411,7 @@ bool rules_note_left_over(struct members *members, int node, int64_t now_us)
 bool rules_is_others(const struct members *members, int node, int64_t now_us)
 {
     const struct member *it = &members->node[node];
-    return it->epoch_other != 0 &&
-           !takeover_is_of_dead(&members->takeover, node) &&
+    return it->epoch_other != 0 && !takeover_is_of_dead(members, node) &&
            (it->left_us == 0 || now_us < it->left_us + SILENT_US);
 }
 
@@ -476,9 +445,8 @@ int64_t rules_looked_us(const struct members *members)
 {
     int64_t least_us = INT64_MAX;
     for (int i = 0; i < members->settings.nodes; i++)
-        if (members->node[i].phase != MEMBER_DOWN &&
-            !members->node[i].is_mute && members->node[i].looked_us < least_us)
-            least_us = members->node[i].looked_us;
+        if (members->node[i].phase != MEMBER_DOWN && !members->node[i].is_mute)
+            least_us = at_most(members->node[i].looked_us, least_us);
     return least_us;
 }
 
@@ -492,18 +460,13 @@ bool rules_is_due(const struct members *members, int node, int64_t now_us)
 
 bool rules_is_back(const struct members *members, int node, int64_t now_us)
 {
-    return members->node[node].is_clock_good &&
-           may_admit(members, node, now_us) && is_lasting(members, node) &&
-           is_agreed(members, node, now_us);
+    const struct member *it = &members->node[node];
+    return it->is_restarted && it->is_clock_good &&
+           may_admit(members, node, now_us) &&
+           rules_is_lasting(members, node) && is_agreed(members, node, now_us);
 }
 
 /* ---- the epoch of the configuration -------------------------------------- */
-
-bool rules_is_ours(const struct members *members, const char *state)
-{
-    return span_is(call_state_part(span_of(state), CALL_STATE_FINGERPRINT),
-                   members->settings.fingerprint);
-}
 
 void rules_note_epochs(struct members *members, int node, struct span mark)
 {
@@ -513,13 +476,13 @@ void rules_note_epochs(struct members *members, int node, struct span mark)
     int admitted = takeover_epoch_of(it->found);
     int marked = takeover_epoch_of(text);
     it->epoch_ours = it->epoch_other = it->epoch_mark = 0;
-    if (rules_is_ours(members, it->found))
+    if (takeover_is_ours(members, it->found))
         it->epoch_ours = admitted;
     else
         it->epoch_other = admitted;
-    it->is_marked_above = rules_is_ours(members, text) &&
+    it->is_marked_above = takeover_is_ours(members, text) &&
                           marked > members->epoch && admitted <= members->epoch;
-    if (!rules_is_ours(members, text))
+    if (!takeover_is_ours(members, text))
         it->epoch_mark = marked;
     else if (marked > it->epoch_ours)
         it->epoch_ours = marked;

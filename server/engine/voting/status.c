@@ -16,9 +16,10 @@ bool status_is_confirmed(const struct node *node, int64_t now_us)
 
 int status_twin_of(const struct nodes *nodes, int node)
 {
+    const struct member *member = nodes->members.node;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         if (i != node && nodes->node[i].is_up &&
-            strcmp(nodes->node[i].run_id, nodes->node[node].run_id) == 0)
+            strcmp(member[i].run_id, member[node].run_id) == 0)
             return i;
     return -1;
 }

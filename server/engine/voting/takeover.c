@@ -1,6 +1,10 @@
-#include "takeover.h"
+/*
+ * A change of the names: whether the old ones are dead.
+ */
+#include "members.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +28,21 @@ static struct span configuration_of(const char *text)
 static bool is_of(const char *text, const char *configuration)
 {
     return span_is(configuration_of(text), configuration);
+}
+
+bool takeover_is_ours(const struct members *members, const char *state)
+{
+    return span_is(call_state_part(span_of(state), CALL_STATE_FINGERPRINT),
+                   members->settings.fingerprint);
+}
+
+/* Of our names and epoch. */
+static bool is_our_own(const struct members *members, const char *text)
+{
+    char ours[CALL_STATE_MAX + 1];
+    snprintf(ours, sizeof ours, "%d:%s:", members->epoch,
+             members->settings.fingerprint);
+    return is_of(text, ours);
 }
 
 int takeover_epoch_of(const char *text)
@@ -85,34 +104,32 @@ static void note_dead(struct takeover *takeover, struct span told, int epoch)
     }
 }
 
-void takeover_on_look(struct takeover *takeover, const struct witness *witness,
-                      int node, const struct takeover_look *from)
+void takeover_on_look(struct members *members, int node,
+                      const struct call_look *look, int64_t now_us)
 {
-    const struct call_look *look = from->found;
-    const bool is_marked = from->is_marked;
-    const int64_t now_us = from->now_us;
+    struct takeover *takeover = &members->takeover;
     struct takeover_node *it = &takeover->node[node];
-    int64_t end_us = takeover_end_of(look, now_us);
+    bool is_ours = takeover_is_ours(members, members->node[node].found);
+    bool is_marked = members->node[node].phase == MEMBER_MARKED;
     bool is_same = it->is_seen && span_is(look->mark, it->mark);
+    int64_t end_us = takeover_end_of(look, now_us);
     if (!is_same)
         it->since_us = now_us;
     /* it promises nothing meanwhile, so each look tells the same end */
-    it->end_us =
-        is_same && is_marked && it->end_us < end_us ? it->end_us : end_us;
+    it->end_us = is_same && is_marked ? at_most(it->end_us, end_us) : end_us;
     it->is_seen = true;
     it->is_marked = is_marked;
     it->is_able = is_marked || look->word == LOOK_BARE;
-    it->looked_us = from->sent_us;
     it->number = look->number;
-    takeover_copy(it->admit, look->admit);
     takeover_copy(it->mark, look->mark);
     takeover_copy(it->taken, look->taken);
-    takeover_copy(it->passed, from->is_ours ? span_of("") : look->passed);
+    takeover_copy(it->passed, is_ours ? span_of("") : look->passed);
     note_dead(takeover, look->passed,
-              from->is_ours ? ABOVE_ALL : takeover_epoch_of(it->taken));
+              is_ours ? ABOVE_ALL : takeover_epoch_of(it->taken));
     if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
-    witness_incarnations_told(witness, node, look, it->heard);
+    for (int i = 0; i < NODES_MAX; i++)
+        witness_read(&members->witness, node, look, i, it->heard[i]);
 }
 
 void takeover_on_lost(struct takeover *takeover, int node)
@@ -136,10 +153,11 @@ bool takeover_tells(const struct takeover *takeover, int node)
     return it->is_seen && it->is_marked && it->taken[0] != '\0';
 }
 
-int takeover_epoch_below(const struct takeover *takeover, int node, int epoch)
+int takeover_epoch_below(const struct members *members, int node)
 {
-    const struct takeover_node *it = &takeover->node[node];
-    int taken = takeover_epoch_of(it->taken), below = taken < epoch ? taken : 0;
+    const struct takeover_node *it = &members->takeover.node[node];
+    int epoch = members->epoch, taken = takeover_epoch_of(it->taken);
+    int below = taken < epoch ? taken : 0;
     for (const char *past = it->passed; configuration_of(past).len > 0;
          past += configuration_of(past).len)
         if (takeover_epoch_of(past) < epoch && takeover_epoch_of(past) > below)
@@ -147,9 +165,9 @@ int takeover_epoch_below(const struct takeover *takeover, int node, int epoch)
     return below;
 }
 
-bool takeover_is_of_dead(const struct takeover *takeover, int node)
+bool takeover_is_of_dead(const struct members *members, int node)
 {
-    return has(takeover->dead, takeover->node[node].admit);
+    return has(members->takeover.dead, members->node[node].found);
 }
 
 /* ---- the count ----------------------------------------------------------- */
@@ -215,17 +233,17 @@ static int count_carriers(const struct takeover *takeover,
  * none of them. Or so many carry our mark instead of its lower one that the
  * rest of its own names are no majority.
  */
-static bool is_harmless(const struct takeover *takeover, const char *ours,
+static bool is_harmless(const struct members *members,
                         const struct takeover_count *count,
                         const char *configuration)
 {
     int names = names_of(configuration);
-    int carriers = count_carriers(takeover, count, configuration);
+    int carriers = count_carriers(&members->takeover, count, configuration);
     int silent = count->names - nodeset_count(count->tellers);
     return (takeover_epoch_of(configuration) > 1 &&
             carriers + silent < quorum_of(count->names)) ||
            (names > 0 && names - carriers < quorum_of(names) &&
-            takeover_epoch_of(configuration) < takeover_epoch_of(ours));
+            takeover_epoch_of(configuration) < members->epoch);
 }
 
 /*
@@ -234,13 +252,15 @@ static bool is_harmless(const struct takeover *takeover, const char *ours,
  * counts none; otherwise it was admitted. One of a lower epoch goes on unless
  * it is dead, too: it may be that of another installation.
  */
-static void compare(const struct takeover *takeover, const char *ours,
-                    uint16_t nodes, struct takeover_count *count,
-                    const char *text, bool is_mark)
+static void compare(const struct members *members, uint16_t nodes,
+                    struct takeover_count *count, const char *text,
+                    bool is_mark)
 {
+    const struct takeover *takeover = &members->takeover;
     struct span found = configuration_of(text);
     char other[CALL_STATE_MAX + 1];
-    if (found.len == 0 || span_is(found, ours) || span_is(found, count->base))
+    if (found.len == 0 || is_our_own(members, text) ||
+        span_is(found, count->base))
         return;
     takeover_copy(other, found);
     bool is_alive = !has(takeover->dead, other);
@@ -250,20 +270,20 @@ static void compare(const struct takeover *takeover, const char *ours,
                 : is_alive;
     if (counts &&
         !takeover_is_majority(other, tellers_of(takeover, other, nodes)) &&
-        !(is_mark && is_harmless(takeover, ours, count, other)))
+        !(is_mark && is_harmless(members, count, other)))
         count->has_others = true;
 }
 
-static void find_base(const struct takeover *takeover, const char *ours,
-                      struct takeover_count *count)
+static void find_base(const struct members *members, char *base)
 {
     for (int i = 0; i < NODES_MAX; i++) {
-        const struct takeover_node *it = &takeover->node[i];
-        const char *const found[] = {it->admit, it->taken};
+        const char *const found[] = {members->node[i].found,
+                                     members->takeover.node[i].taken};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
-            if (configuration_of(found[k]).len > 0 && !is_of(found[k], ours) &&
-                takeover_epoch_of(found[k]) > takeover_epoch_of(count->base))
-                takeover_copy(count->base, configuration_of(found[k]));
+            if (configuration_of(found[k]).len > 0 &&
+                !is_our_own(members, found[k]) &&
+                takeover_epoch_of(found[k]) > takeover_epoch_of(base))
+                takeover_copy(base, configuration_of(found[k]));
     }
 }
 
@@ -276,8 +296,9 @@ static uint16_t possible_nodes(const struct takeover *takeover)
     return nodes;
 }
 
-static uint16_t marked_nodes(const struct takeover *takeover)
+static uint16_t marked_nodes(const struct members *members)
 {
+    const struct takeover *takeover = &members->takeover;
     uint16_t nodes = 0;
     int64_t since_us = 0;
     for (int i = 0; i < NODES_MAX; i++)
@@ -285,42 +306,61 @@ static uint16_t marked_nodes(const struct takeover *takeover)
             since_us = at_least(takeover->node[i].since_us, since_us);
     for (int i = 0; i < NODES_MAX; i++)
         if (takeover_tells(takeover, i) &&
-            takeover->node[i].looked_us >= since_us)
+            members->node[i].looked_us >= since_us)
             nodes |= nodeset_of(i);
     return nodes;
 }
 
-void takeover_count(const struct takeover *takeover, const char *ours,
-                    uint16_t nodes, bool is_now, struct takeover_count *count)
+/* Whose word on what they promised counts; is_early: or will count, once their
+ * clocks are known. An observer knows none yet. */
+static uint16_t reliable_nodes(const struct members *members, bool is_early)
 {
-    nodes &= is_now ? marked_nodes(takeover) : possible_nodes(takeover);
+    uint16_t nodes = 0;
+    for (int i = 0; i < members->settings.nodes; i++) {
+        const struct member *it = &members->node[i];
+        if (!it->is_mute && !it->must_revoke &&
+            (it->is_clock_good || (is_early && !members->has_median) ||
+             members->settings.is_observer) &&
+            !it->is_outdated)
+            nodes |= nodeset_of(i);
+    }
+    return nodes;
+}
+
+void takeover_count(const struct members *members, enum takeover_when when,
+                    struct takeover_count *count)
+{
+    const struct takeover *takeover = &members->takeover;
+    uint16_t nodes = reliable_nodes(members, when == TAKEOVER_EARLY);
+    nodes &=
+        when == TAKEOVER_NOW ? marked_nodes(members) : possible_nodes(takeover);
     *count = (struct takeover_count){0};
-    find_base(takeover, ours, count);
+    find_base(members, count->base);
     count->names = names_of(count->base);
     count->tellers = tellers_of(takeover, count->base, nodes);
     if (!takeover_is_majority(count->base, count->tellers))
         return;
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
-        compare(takeover, ours, nodes, count, it->admit, false);
-        compare(takeover, ours, nodes, count, it->taken, false);
-        compare(takeover, ours, nodes, count, it->mark, true);
+        compare(members, nodes, count, members->node[i].found, false);
+        compare(members, nodes, count, it->taken, false);
+        compare(members, nodes, count, it->mark, true);
         for (const char *past = it->passed; *past != '\0';) {
-            compare(takeover, ours, nodes, count, past, true);
+            compare(members, nodes, count, past, true);
             past += at_least((int64_t)configuration_of(past).len, 1);
         }
     }
     count->is_dead = !count->has_others;
 }
 
-void takeover_end(struct takeover *takeover, const struct takeover_count *count)
+void takeover_end(struct takeover *takeover, const char *base)
 {
     takeover->is_over = true;
     takeover->end_us = takeover->number = 0;
     char before[CALL_STATE_MAX + 1];
     memcpy(before, takeover->dead, sizeof before);
     takeover->dead[0] = '\0';
-    note_dead(takeover, span_of(count->base), ABOVE_ALL);
+    note_dead(takeover, span_of(base), ABOVE_ALL);
     note_dead(takeover, span_of(before), ABOVE_ALL);
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];

@@ -128,46 +128,39 @@ static bool is_whole(const struct witness *witness, struct span known)
            digits == (size_t)(witness->count - 1) * 2 * INCARNATION_LEN;
 }
 
+int64_t witness_read(const struct witness *witness, int teller,
+                     const struct call_look *look, int node,
+                     char incarnation[INCARNATION_LEN + 1])
+{
+    char generation[INCARNATION_LEN + 1] = "";
+    int at = node < teller ? node : node - 1; /* it tells of itself nothing */
+    incarnation[0] = '\0';
+    if (node == teller || node >= witness->count ||
+        !is_whole(witness, look->witnesses))
+        return 0;
+    const char *told = look->witnesses.ptr + (size_t)at * 2 * INCARNATION_LEN;
+    memcpy(generation, told, INCARNATION_LEN);
+    memcpy(incarnation, told + INCARNATION_LEN, INCARNATION_LEN);
+    incarnation[INCARNATION_LEN] = '\0';
+    return strtoll(generation, NULL, 10);
+}
+
 void witness_on_told(struct witness *witness, int node,
                      const struct call_look *look, int64_t sent_us,
                      int64_t now_us)
 {
-    struct span known = look->witnesses;
     struct witness_node *it = &witness->node[node];
-    char generation[INCARNATION_LEN + 1] = "",
-                                      incarnation[INCARNATION_LEN + 1] = "";
+    char incarnation[INCARNATION_LEN + 1];
     if (it->told_us == 0)
         it->counts_us = sent_us;
     it->told_us = sent_us;
-    if (!is_whole(witness, known))
-        return;
     for (int i = 0; i < witness->count; i++) {
-        if (i == node)
+        int64_t generation = witness_read(witness, node, look, i, incarnation);
+        if (incarnation[0] == '\0')
             continue;
-        memcpy(generation, known.ptr, INCARNATION_LEN);
-        known.ptr += INCARNATION_LEN;
-        memcpy(incarnation, known.ptr, INCARNATION_LEN);
-        known.ptr += INCARNATION_LEN;
-        hear_generation(&witness->node[i], strtoll(generation, NULL, 10),
-                        now_us);
+        hear_generation(&witness->node[i], generation, now_us);
         witness_on_incarnation(witness, i, incarnation, now_us);
         if (look->word == LOOK_ADMITTED)
             note_carrier(&witness->node[i], node, incarnation);
-    }
-}
-
-void witness_incarnations_told(const struct witness *witness, int teller,
-                               const struct call_look *look,
-                               char incarnations[][INCARNATION_LEN + 1])
-{
-    const char *at = look->witnesses.ptr;
-    bool is_told = is_whole(witness, look->witnesses);
-    for (int i = 0; i < witness->count; i++) {
-        incarnations[i][0] = '\0';
-        if (i == teller || !is_told)
-            continue;
-        memcpy(incarnations[i], at + INCARNATION_LEN, INCARNATION_LEN);
-        incarnations[i][INCARNATION_LEN] = '\0';
-        at += (size_t)2 * INCARNATION_LEN; /* the generation stands first */
     }
 }

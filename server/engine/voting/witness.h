@@ -1,3 +1,4 @@
+/* Apart from members.h: what nodes tell of each other, without permissions. */
 /*
  * The reports of the nodes on each other's memory. Pure.
  *
@@ -51,11 +52,11 @@ void witness_on_told(struct witness *witness, int node,
                      const struct call_look *look, int64_t sent_us,
                      int64_t now_us);
 
-/* The latest incarnation of each other node that the teller has stored; empty:
- * it did not tell. */
-void witness_incarnations_told(const struct witness *witness, int teller,
-                               const struct call_look *look,
-                               char incarnations[][INCARNATION_LEN + 1]);
+/* The generation and incarnation of another node that the teller has stored; 0
+ * and "": it does not tell. */
+int64_t witness_read(const struct witness *witness, int teller,
+                     const struct call_look *look, int node,
+                     char incarnation[INCARNATION_LEN + 1]);
 
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);

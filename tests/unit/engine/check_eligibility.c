@@ -395,8 +395,7 @@ TEST_EACH(story_45_a_machine_is_marked_anew_when_the_other_one_is_gone, twins)
     voters_expect(MEMBER_LOOK, 0);
 }
 
-/* ---- by time, if too few others can be asked ------------------------------
- */
+/* ---- by time, if too few others can be asked ----------------------------- */
 
 static const struct {
     int64_t max_ttl_ms, us;
@@ -415,15 +414,6 @@ TEST_EACH(it_lasts_as_long_as_locks_and_numbers_that_were_forgotten, lengths)
     voters.settings.max_ttl_ms = lengths[_i].max_ttl_ms;
     voters_begin_again();
     ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[_i].us);
-}
-
-TEST(story_05_a_node_that_came_back_empty_waits_for_a_quarantine)
-{
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
-    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
-    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
-    voters_give(MEMBER_ADMIT, 0);
-    ck_assert_int_eq(voters_remaining_us(0), 0);
 }
 
 TEST(before_an_admission_every_node_that_is_there_is_looked_at)
@@ -489,17 +479,6 @@ TEST(story_25_every_loss_has_a_timer_of_its_own)
     voters_found(0, LOOK_FRESH, "", VOTERS_OTHER_MARK); /* a FLUSHALL */
     voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(MEMBER_ADMIT, 0);
-}
-
-/* Any of them may know of a promise that it would wait for. */
-TEST(while_a_quorum_of_others_votes_time_alone_admits_nobody)
-{
-    voters_admit_from(2);
-    voters.memory[2].rest_us = 100 * (int64_t)VOTERS_SECOND;
-    voters_pass(1);
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
-    voters_pass_until(MEMBER_ADMIT,
-                      HEARTBEAT_US + 1 + 101 * (int64_t)VOTERS_SECOND);
 }
 
 /* What the other nodes report at the end of a quarantine counts, too. */

@@ -74,22 +74,13 @@ TEST(story_60_a_machine_is_not_marked_while_its_name_is_in_use)
     expect_next(MEMBER_LOOK, 0);
 }
 
-/* The server itself saw it with that name. */
-TEST(a_machine_that_lost_its_memory_is_marked_at_once)
-{
-    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_pass(HEARTBEAT_US);
-    voters_expect(MEMBER_LOOK, 0);
-    voters_down(0);
-    voters_up(0);
-    voters_expect(MEMBER_LOOK, 0);
-}
-
-/* From before a restart: an admission under its own name. */
-TEST(a_machine_that_kept_its_memory_is_marked_at_once)
+/* From before a restart: an admission under its own name; its address may have
+ * changed. */
+TEST_RANGE(a_machine_that_kept_its_memory_is_marked_at_once, 0, 2)
 {
     tell_of_another(1000);
     voters_admit_from(1);
+    voters.has_moved = _i == 1;
     voters_up(0);
     voters_expect(MEMBER_PROBE, 0);
     voters_found(0, LOOK_BARE,
@@ -125,40 +116,67 @@ TEST_RANGE(story_60_the_epoch_of_the_nodes_counts, 1, 30)
     }
 }
 
-/* Names between have taken a node, and may have granted locks. With the
- * operator's word, they need not have taken any. */
-TEST_RANGE(story_65_who_takes_over_follows_no_lower_epoch, 0, 3)
+/*
+ * What nodes are found to carry, in turn: - is not seen; a digit, an admission
+ * of ours of that epoch; a to d, one of other names of epoch 1 to 4; A and B, a
+ * mark of other names; m and M, a mark of ours of epoch 3 and 20 on a node that
+ * has never voted.
+ */
+static const struct {
+    int given;
+    bool has_word;
+    const char *nodes;
+    int epoch; /* that counts then */
+    bool is_known;
+} epochs[] = {
+    {5, false, "d3333", 5, false}, /* names between may have granted locks */
+    {5, true, "d3333", 5, false},
+    {5, true, "-3333", 5, false}, /* they need not have taken a node */
+    {5, true, "-7777", 7, true},
+    {5, false, "33---", 5, false}, /* the node that they took is not seen */
+    {5, false, "333--", 3, true},
+    {5, false, "mmmmm", 5, false}, /* a wrong server may have left them */
+    {1, false, "9----", 9, false},
+    {1, false, "944--", 4, false}, /* that of most counts */
+    {3, false, "b1---", 3, false}, /* a higher one is not followed past */
+    {3, false, "B1---", 3, false},
+    /* marks on nodes that never voted do not bind, whoever left them */
+    {2, false, "MMM--", 20, false},
+    {2, false, "MMMa-", 2, false},
+    {2, false, "MMMA-", 2, false},
+    {2, false, "MMM3-", 3, false},
+};
+
+static void find_letter(int node, char letter)
 {
-    voters.settings.has_take_over = _i > 0;
-    given(5);
-    if (_i < 2)
-        find(0, LOOK_BARE, OTHERS("4"), "");
-    for (int i = 1; i < VOTERS_NODES; i++)
-        find(i, _i == 2 ? LOOK_SUPERSEDED : LOOK_BARE,
-             _i == 2 ? OURS("7") : OURS("3"), "");
-    ck_assert_int_eq(voters.members.epoch, _i == 2 ? 7 : 5);
-    if (_i == 1)
-        expect_next(MEMBER_LOOK, 1);
+    bool is_upper = letter >= 'A' && letter <= 'B';
+    int epoch = letter == 'm'   ? 3
+                : letter == 'M' ? 20
+                : is_upper      ? letter - 'A' + 1
+                : letter >= 'a' ? letter - 'a' + 1
+                                : letter - '0';
+    const char *names = letter == 'm' || letter == 'M' || letter <= '9'
+                            ? VOTERS_FINGERPRINT
+                            : "ffffffffffffff05";
+    bool is_mark = is_upper || letter == 'm' || letter == 'M';
+    const char *text =
+        textf(is_mark ? "%d:%s:name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE
+                      : "%d:%s:@:#:0:" VOTERS_LIFE,
+              epoch, names);
+    voters.memory[node].has_never_voted = letter == 'm' || letter == 'M';
+    find(node, epoch > voters.members.epoch ? LOOK_SUPERSEDED : LOOK_BARE,
+         is_mark ? "" : text, is_mark ? text : "");
 }
 
-/* As above, but the node that was taken is not seen. */
-TEST_RANGE(story_65_a_lower_epoch_of_a_few_nodes_is_not_followed, 2, 4)
+TEST_EACH(stories_60_and_65_which_epoch_counts, epochs)
 {
-    given(5);
-    for (int i = 0; i < _i; i++)
-        find(i, LOOK_BARE, OURS("3"), "");
-    ck_assert_int_eq(voters.members.epoch, _i == 2 ? 5 : 3);
-}
-
-/* Nor is one of marks, which a server with a wrong epoch may have left. */
-TEST(story_65_a_lower_epoch_of_marks_is_not_followed)
-{
-    given(5);
-    for (int i = 0; i < VOTERS_NODES; i++) {
-        voters.memory[i].has_never_voted = true;
-        find(i, LOOK_BARE, "", OURS("3"));
-    }
-    ck_assert_int_eq(voters.members.epoch, 5);
+    voters.settings.has_take_over = epochs[_i].has_word;
+    given(epochs[_i].given);
+    for (int i = 0; i < VOTERS_NODES; i++)
+        if (epochs[_i].nodes[i] != '-')
+            find_letter(i, epochs[_i].nodes[i]);
+    ck_assert_int_eq(voters.members.epoch, epochs[_i].epoch);
+    ck_assert_int_eq(voters.members.is_epoch_known, epochs[_i].is_known);
 }
 
 /* What was above before it followed does not hinder admissions. */
@@ -169,16 +187,6 @@ TEST(nodes_of_an_epoch_that_is_followed_are_not_foreign)
     ck_assert(!rules_has_foreign(&voters.members, voters.now_us));
     find(0, LOOK_SUPERSEDED, OTHERS("4"), "");
     ck_assert(rules_has_foreign(&voters.members, voters.now_us));
-}
-
-TEST(the_epoch_of_most_counts_among_several)
-{
-    find(0, LOOK_SUPERSEDED, OURS("9"), "");
-    ck_assert_int_eq(voters.members.epoch, 9);
-    for (int i = 1; i < 3; i++)
-        find(i, LOOK_BARE, OURS("4"), "");
-    ck_assert_int_eq(voters.members.epoch, 4);
-    ck_assert(!voters.members.is_epoch_known);
 }
 
 /* One node of another installation that has the same names. */
@@ -196,17 +204,6 @@ TEST(once_a_majority_told_it_one_node_changes_it_no_more)
     find(1, LOOK_EMPTY, "", "");
     find(3, LOOK_SUPERSEDED, OURS("2"), "");
     ck_assert_int_eq(voters.members.epoch, 1);
-}
-
-TEST_RANGE(a_higher_one_of_other_nodes_is_not_followed_past, 0, 2)
-{
-    given(3);
-    find(0, LOOK_BARE, _i == 0 ? OTHERS("2") : "",
-         _i == 0 ? ""
-                 : "2:ffffffffffffffff:name:" VOTERS_INCARNATION(
-                       2) "::" VOTERS_LIFE);
-    find(1, LOOK_BARE, OURS("1"), "");
-    ck_assert_int_eq(voters.members.epoch, 3);
 }
 
 /*
@@ -235,28 +232,6 @@ static void find_only_marked(int node, const char *mark)
 {
     voters.memory[node].has_never_voted = true;
     find(node, LOOK_SUPERSEDED, "", mark);
-}
-
-/* Whoever left them: a majority has them before the others answer. */
-TEST_RANGE(story_60_marks_of_nodes_that_never_voted_do_not_bind, 0, 3)
-{
-    static const struct {
-        enum call_look_word word;
-        const char *admit, *mark;
-        int epoch; /* that counts then */
-    } found[] = {
-        {LOOK_BARE, OTHERS("1"), "", 2},
-        {LOOK_BARE, "",
-         "1:ffffffffffffffff:name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE, 2},
-        {LOOK_SUPERSEDED, OURS("3"), "", 3},
-    };
-    given(2);
-    for (int i = 0; i < 3; i++)
-        find_only_marked(i, MARK("20"));
-    ck_assert_int_eq(voters.members.epoch, 20);
-    ck_assert(!voters.members.is_epoch_known);
-    find(3, found[_i].word, found[_i].admit, found[_i].mark);
-    ck_assert_int_eq(voters.members.epoch, found[_i].epoch);
 }
 
 /* The right epoch replaces them, and no other does. */
@@ -330,21 +305,6 @@ TEST_RANGE(story_60_a_name_that_leads_elsewhere_is_not_taken_at_once, 0, 2)
         voters_found(4, LOOK_EMPTY, "", "");
     }
     voters_pass(10 * HEARTBEAT_US);
-    expect_next(MEMBER_LOOK, 4);
-}
-
-/* Its address changed, but it has its memory. */
-TEST(a_machine_that_moved_with_its_memory_is_marked_at_once)
-{
-    voters_admit_from(0);
-    voters_pass(HEARTBEAT_US);
-    voters_down(4);
-    voters.has_moved = true;
-    voters_up(4);
-    voters_found(4, LOOK_BARE,
-                 "1:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_OTHER_RUN
-                 ":" VOTERS_MEMORY,
-                 "");
     expect_next(MEMBER_LOOK, 4);
 }
 
@@ -456,59 +416,38 @@ TEST_RANGE(a_node_that_is_left_over_is_no_outdated_machine, 0, 2)
     expect_next(_i == 0 ? MEMBER_LOOK : MEMBER_PROBE, 4);
 }
 
-TEST(a_node_whose_generation_rises_is_not_left_over)
-{
-    given(3);
-    find_four_of_ours();
-    for (int generation = 1; generation < 20; generation++) {
-        find_left(generation);
-        voters_pass(HEARTBEAT_US);
-    }
-    find_left(20);
-    expect_next(MEMBER_PROBE, 4);
-    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
-}
-
+/* Looked at for twice the silence. A mark of before the names changed is of a
+ * server that has ended; in epoch 4 nothing tells that they have changed. */
 static const struct {
+    int epoch;
     enum call_look_word word;
     const char *admit, *mark;
-} in_use[] = {
-    {LOOK_FOREIGN, OTHERS("3"), ""},
-    {LOOK_BARE, OTHERS("1"), "3:ffffffffffffffff:name:#::" VOTERS_LIFE},
-    {LOOK_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE, ""},
+    int rise; /* of its generation, at each look */
+    enum member_action_kind next;
+} left_over[] = {
+    {3, LOOK_BARE, OTHERS("1"), "", 0, MEMBER_LOOK},
+    {3, LOOK_BARE, OTHERS("1"), "", 1, MEMBER_PROBE},
+    {3, LOOK_FOREIGN, OTHERS("3"), "", 0, MEMBER_PROBE},
+    {3, LOOK_BARE, OTHERS("1"), "2:ffffffffffffffff:name:#::" VOTERS_LIFE, 0,
+     MEMBER_LOOK},
+    {3, LOOK_BARE, OTHERS("1"), "3:ffffffffffffffff:name:#::" VOTERS_LIFE, 0,
+     MEMBER_PROBE},
+    {3, LOOK_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE, "",
+     0, MEMBER_PROBE},
+    {4, LOOK_BARE, OTHERS("1"), "", 0, MEMBER_PROBE},
 };
 
-TEST_EACH(a_node_that_others_may_use_is_not_left_over, in_use)
+TEST_EACH(a_node_that_others_may_use_is_not_left_over, left_over)
 {
-    given(3);
-    find_four_of_ours();
-    find(4, in_use[_i].word, in_use[_i].admit, in_use[_i].mark);
-    voters_pass(2 * SILENT_US);
-    find(4, in_use[_i].word, in_use[_i].admit, in_use[_i].mark);
-    expect_next(MEMBER_PROBE, 4);
-    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
-}
-
-/* The mark was made before the names changed, by a server that has ended. */
-TEST(an_old_mark_keeps_no_node_that_is_left_over)
-{
-    static const char mark[] = "2:ffffffffffffffff:name:#::" VOTERS_LIFE;
-    given(3);
-    find_four_of_ours();
-    find(4, LOOK_BARE, OTHERS("1"), mark);
-    voters_pass(SILENT_US);
-    find(4, LOOK_BARE, OTHERS("1"), mark);
-    expect_next(MEMBER_LOOK, 4);
-}
-
-/* Nothing tells that the names have changed. */
-TEST(without_our_admission_no_node_is_left_over)
-{
-    given(4);
-    find_left(7);
-    voters_pass(2 * SILENT_US);
-    find_left(7);
-    expect_next(MEMBER_PROBE, 4);
+    given(left_over[_i].epoch);
+    if (left_over[_i].epoch == 3)
+        find_four_of_ours();
+    for (int i = 0; i < 20; i++) {
+        voters.memory[4].generation += left_over[_i].rise;
+        find(4, left_over[_i].word, left_over[_i].admit, left_over[_i].mark);
+        voters_pass(HEARTBEAT_US);
+    }
+    expect_next(left_over[_i].next, 4);
     ck_assert(rules_has_foreign(&voters.members, voters.now_us));
 }
 
@@ -529,17 +468,15 @@ TEST(a_machine_of_other_names_is_no_outdated_one)
 {
     given(2);
     tell_of_another(1000);
-    for (int i = 1; i < VOTERS_NODES; i++) {
+    for (int i = 1; i < VOTERS_NODES; i++)
         find(i, LOOK_ADMITTED, OURS("2"), "");
-    }
     find(0, LOOK_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE,
          "");
     voters_pass(20 * HEARTBEAT_US);
     expect_next(MEMBER_PROBE, 0);
 }
 
-/* ---- other servers: the same epoch ----------------------------------------
- */
+/* ---- other servers: the same epoch --------------------------------------- */
 
 #define OTHER_MARK_2                                                           \
     "2:ffffffffffffffff:name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE
@@ -553,16 +490,6 @@ static void quarantine_four(void)
     ck_assert_int_ge(voters_look_around(), 4);
 }
 
-/* So many each second, and nothing else. */
-static void expect_looks_only(int looks)
-{
-    for (int i = 0; i < 200; i++) {
-        voters_pass(VOTERS_SECOND);
-        ck_assert_int_eq(voters_look_around(), looks);
-        voters_expect_nothing();
-    }
-}
-
 TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
 {
     voters_come(0, LOOK_FOREIGN, OTHERS("1"), "");
@@ -570,7 +497,7 @@ TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
     VOTERS_ASSERT_REFUSAL(0, STATE_FOREIGN);
     members_on_step(&voters.members, 0);
     voters.members.node[0].is_clock_good = true;
-    expect_looks_only(1);
+    voters_expect_looks_only(1);
 }
 
 static const struct {
@@ -603,7 +530,7 @@ TEST_RANGE(story_10_while_one_node_is_foreign_none_is_admitted, 0, STRANGERS)
     voters_expect_nothing();
     ck_assert(rules_has_foreign(&voters.members, voters.now_us));
     ck_assert_int_eq(voters_remaining_us(0), 0);
-    expect_looks_only(VOTERS_NODES);
+    voters_expect_looks_only(VOTERS_NODES);
 }
 
 /* Out of sight is not out of mind: whatever it promised there until now may
@@ -647,8 +574,7 @@ TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
     voters_expect(MEMBER_READMIT, 0);
 }
 
-/* ---- a higher one ----------------------------------------------------------
- */
+/* ---- a higher one -------------------------------------------------------- */
 
 static const struct {
     enum call_look_word word;
@@ -681,7 +607,7 @@ TEST_EACH(story_47_one_node_of_a_higher_epoch_costs_one_vote, higher)
         VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
     members_on_step(&voters.members, 0);
     (void)voters_look_around();
-    expect_looks_only(VOTERS_NODES);
+    voters_expect_looks_only(VOTERS_NODES);
 }
 
 /* By the operator, who saw the mistake. */

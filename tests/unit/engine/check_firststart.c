@@ -131,8 +131,7 @@ TEST_RANGE(story_46_the_hold_is_two_heartbeats_or_four_node_timeouts, 0, 4)
     assert_step(FIRSTSTART_CHECK);
 }
 
-/* ---- none -----------------------------------------------------------------
- */
+/* ---- none ---------------------------------------------------------------- */
 
 TEST_RANGE(story_28_nodes_that_are_not_durable_wait_for_the_operators_word,
            FIRST_START_AUTO, FIRST_START_NO + 1)
@@ -156,15 +155,6 @@ TEST(new_names_on_new_machines_are_no_first_start)
     voters.settings.has_take_over = true;
     voters_begin_again();
     voters_come(0, LOOK_EMPTY, "", "");
-    assert_step(FIRSTSTART_OVER);
-}
-
-TEST(one_node_that_is_not_durable_is_enough_for_no_first_start)
-{
-    find_empty(4);
-    voters.is_durable = false;
-    voters_up(4);
-    voters_expect(MEMBER_LOOK, 4);
     assert_step(FIRSTSTART_OVER);
 }
 
@@ -230,17 +220,6 @@ TEST_RANGE(a_node_that_was_used_before_ends_it, 0, 4)
 }
 
 /* ---- the ways out -------------------------------------------------------- */
-
-TEST(the_first_node_was_marked_by_somebody_else)
-{
-    find_empty(VOTERS_NODES);
-    voters_expect(MEMBER_LOOK, LEAD);
-    voters_found(LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
-    assert_step(FIRSTSTART_OVER);
-    voters_expect_nothing();
-    voters_pass(YIELD_US);
-    voters_expect(MEMBER_LOOK, 0);
-}
 
 /* Whether the node was marked is not known. */
 TEST_RANGE(a_lead_without_an_answer_begins_anew, 0, 2)
@@ -358,20 +337,4 @@ TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
         voters_give(MEMBER_ADMIT, i);
     voters_expect_nothing();
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
-}
-
-TEST(story_28_a_process_that_saw_an_admission_never_begins_one)
-{
-    voters_up(0);
-    voters_expect(MEMBER_PROBE, 0);
-    voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_pass(YIELD_US);
-    for (int i = 0; i < VOTERS_NODES; i++) {
-        voters_down(i);
-        voters_up(i);
-        voters_expect(MEMBER_LOOK, i);
-        voters_found(i, LOOK_FRESH, "", VOTERS_MARK);
-        VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
-    }
-    voters_expect_nothing();
 }

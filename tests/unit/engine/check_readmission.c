@@ -107,37 +107,19 @@ TEST(others_that_have_just_come_up_count_two_heartbeats_later)
     expect_readmission_in(SAID_US);
 }
 
-TEST(too_few_others_tell_nothing)
-{
-    voters_admit_from(3); /* two */
-    restart(0);
-    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
-    voters_expect(MEMBER_ADMIT, 0);
-}
-
 /* Perhaps it has lost just what it would have to tell. */
 TEST(one_whose_memory_does_not_last_tells_nothing)
 {
     voters_admit_from(3);
     voters_come(2, LOOK_CREATED, "", VOTERS_MARK);
     voters.members.node[1].is_clock_good = false; /* it stays as it is */
-    voters.is_durable = false;
+    voters.memory[1].is_fleeting = true;
     restart(1);
-    voters.is_durable = true;
     restart(0);
-    for (int i = 0; i < 10; i++) {
-        voters_pass(VOTERS_SECOND);
-        voters.is_durable = false;
-        voters_found(1, LOOK_MARKED, VOTERS_OLD_ADMIT, VOTERS_MARK);
-        voters.is_durable = true;
-        voters_found(2, LOOK_MARKED, "", VOTERS_MARK);
-        for (int j = 3; j < VOTERS_NODES; j++)
-            voters_found(j, LOOK_ADMITTED, VOTERS_ADMIT, "");
-        voters_expect(MEMBER_LOOK, 0);
-        voters_found(0, LOOK_MARKED, VOTERS_OLD_ADMIT, VOTERS_MARK);
-    }
+    voters_pass_without(MEMBER_READMIT, 10 * VOTERS_SECOND);
+    voters.memory[1].is_fleeting = false; /* as if it had always lasted */
     voters_down(1);
-    restart(1); /* as if it had always lasted */
+    restart(1);
     expect_readmission_in(SAID_US);
 }
 
@@ -191,20 +173,10 @@ TEST_RANGE(story_29_a_life_without_durability_costs_a_quarantine, 0, 2)
     voters_admit_from(1);
     voters.is_durable = _i != 0; /* says its configuration */
     voters_up(0);
-    voters.is_durable = _i == 0; /* says its memory */
-    voters_expect(MEMBER_LOOK, 0);
-    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
     voters.is_durable = true;
-    voters_pass(1);
-    for (int s = 0; s < 60; s++) {
-        voters_pass(VOTERS_SECOND);
-        voters.is_durable = _i == 0;
-        members_want_look(&voters.members, 0, voters.now_us);
-        voters_expect(MEMBER_LOOK, 0);
-        voters_found(0, LOOK_MARKED, VOTERS_OLD_ADMIT, VOTERS_MARK);
-        voters.is_durable = true;
-        voters_wait();
-    }
+    voters.memory[0].is_fleeting = _i != 0; /* says its memory */
+    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+    voters_pass_without(MEMBER_READMIT, BUSY_US);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
 

@@ -79,8 +79,7 @@ static void expect_high_waters(int64_t a, int64_t b, int64_t c, int64_t d,
 
 SUITE(witness, .set_up = begin);
 
-/* ---- high-water marks -----------------------------------------------------
- */
+/* ---- high-water marks ---------------------------------------------------- */
 
 TEST(a_generation_raises_the_high_water_and_never_lowers_it)
 {
@@ -111,28 +110,6 @@ TEST(what_is_known_of_the_others_is_written_for_a_node)
     ck_assert_ptr_eq(span.ptr, text);
 }
 
-TEST(the_longest_text_fits)
-{
-    char text[CALL_WITNESSES_MAX + 1];
-    witness_init(&witness, names, NODES_MAX);
-    for (int i = 0; i < NODES_MAX; i++) {
-        witness_on_generation(&witness, i, INT64_MAX);
-        witness_on_incarnation(&witness, i, INCARNATION(9), NOW_US);
-    }
-    struct span span = witness_text(&witness, 4, text, sizeof text);
-    ck_assert_uint_le(span.len, CALL_WITNESSES_MAX);
-}
-
-TEST(a_single_node_has_nobody_to_tell_of_it)
-{
-    char text[8] = "x";
-    witness_init(&witness, names, 1);
-    ck_assert_uint_eq(witness_text(&witness, 0, text, sizeof text).len, 0);
-    ck_assert_str_eq(text, "");
-    tell(0, "", 10);
-    ck_assert_int_eq(witness.node[0].told_us, 10);
-}
-
 TEST(what_a_node_has_heard_raises_the_high_waters_and_tells_of_incarnations)
 {
     tell(2, "a=5 ma=5' b=6 mb=0 d=0 md=4' e=9", 10);
@@ -160,8 +137,7 @@ TEST(when_a_high_water_or_an_incarnation_became_known_is_kept)
     ck_assert_int_eq(witness.node[0].born_us, 2 * NOW_US);
 }
 
-/* ---- incarnations
- * -------------------------------------------------------------- */
+/* ---- incarnations -------------------------------------------------------- */
 
 TEST(a_later_incarnation_is_the_latest_and_an_earlier_one_is_not)
 {

@@ -146,8 +146,8 @@ void voters_found(int node, enum call_look_word word, const char *admit,
     const struct voters_memory *memory = &voters.memory[node];
     char completed[2 * CALL_STATE_MAX], taken[2 * CALL_STATE_MAX];
     char heard[CALL_WITNESSES_MAX + 1];
-    if (word == LOOK_ADMITTED ||
-        (strchr(admit, '@') != NULL && voters.is_durable))
+    bool is_durable = voters.is_durable && !memory->is_fleeting;
+    if (word == LOOK_ADMITTED || (strchr(admit, '@') != NULL && is_durable))
         hear(node);
     const struct call_look look = {
         .word = word,
@@ -156,7 +156,7 @@ void voters_found(int node, enum call_look_word word, const char *admit,
         .max_ttl_ms = memory->has_never_voted  ? 0
                       : voters.max_ttl_ms != 0 ? voters.max_ttl_ms
                                                : VOTERS_TTL_MS,
-        .is_durable = voters.is_durable,
+        .is_durable = is_durable,
         .generation = memory->generation,
         .rest_us = memory->rest_us,
         .number = memory->number,
@@ -199,10 +199,13 @@ int voters_look_around(void)
             voters.members = before;
             return looks;
         }
+        voters.marking[action.node] += action.kind == MEMBER_LOOK;
         ck_assert_ptr_nonnull(last[action.node].admit);
         enum call_look_word word = last[action.node].word;
         if (word == LOOK_FRESH || word == LOOK_CREATED)
             word = LOOK_MARKED; /* by the last look */
+        if (word == LOOK_BARE && action.kind == MEMBER_LOOK)
+            continue; /* it would be marked: no answer comes */
         voters_found(action.node, word, last[action.node].admit,
                      last[action.node].mark);
     }
@@ -214,6 +217,15 @@ void voters_wait(void)
 {
     (void)voters_look_around();
     voters_expect_nothing();
+}
+
+void voters_expect_looks_only(int looks)
+{
+    for (int i = 0; i < 200; i++) {
+        voters_pass(VOTERS_SECOND);
+        ck_assert_int_eq(voters_look_around(), looks);
+        voters_expect_nothing();
+    }
 }
 
 void voters_pass_without(enum member_action_kind kind, int64_t us)
@@ -269,6 +281,7 @@ void voters_give(enum member_action_kind kind, int node)
     ck_assert_int_eq(action.node, node);
     voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_REFUSAL(node, STATE_NONE);
+    ck_assert_int_eq(voters_remaining_us(node), 0);
 }
 
 int64_t voters_remaining_us(int node)

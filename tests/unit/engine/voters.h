@@ -49,6 +49,7 @@ struct voters_memory {
                [INCARNATION_LEN + 1]; /* … and of their incarnations */
     bool is_deaf; /* stores no incarnation that a server tells it */
     bool has_never_voted;
+    bool is_fleeting; /* says that it does not last, whatever others say */
     const char *taken, *passed; /* since it is marked; NULL: nothing */
 };
 
@@ -61,6 +62,7 @@ extern struct voters {
     bool is_durable;    /* the nodes, and what their state says of them */
     bool has_moved;     /* the next one that comes up */
     struct voters_memory memory[VOTERS_NODES];
+    int marking[VOTERS_NODES]; /* looks of voters_look_around that may mark */
 } voters;
 
 /*
@@ -109,6 +111,9 @@ int voters_look_around(void);
 
 /* The same, and then nothing is to be done. */
 void voters_wait(void);
+
+/* So many looks each second, and nothing else. */
+void voters_expect_looks_only(int looks);
 
 /* So long, in steps of half a heartbeat: no node is given this. */
 void voters_pass_without(enum member_action_kind kind, int64_t us);
