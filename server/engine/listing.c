@@ -43,8 +43,8 @@ struct listing {
     struct span left;     /* the rest of names: not inspected yet */
     bool is_starting;     /* inspections are being started */
     int pending;          /* inspections without an outcome */
-    int shown;            /* locks on the page: the first operations */
-    int count;            /* operations: also those of the current node */
+    int count;            /* operations: those of the locks on the page, then
+                             those of the current node */
     uint64_t *operations; /* malloc'ed handles of inspections */
 };
 
@@ -55,12 +55,9 @@ static void listing_end(struct listing *it);
 void listings_init(struct listings *listings, struct nodes *nodes,
                    struct operations *operations)
 {
-    listings->nodes = nodes;
-    listings->operations = operations;
+    *listings = (struct listings){.nodes = nodes, .operations = operations};
     slots_init(&listings->slots, sizeof(struct listing), ENGINE_LISTS_MAX);
     TAILQ_INIT(&listings->list);
-    listings->active = NULL;
-    listings->is_held = false;
     operations->on_settled[OWNER_LISTING] = listing_on_settled;
 }
 
@@ -84,7 +81,7 @@ static void drop_operations(struct listing *it)
 {
     for (int i = 0; i < it->count; i++)
         operation_discard(operation_of(it, i));
-    it->shown = it->count = 0;
+    it->page.count = it->count = 0;
     free(it->operations);
     it->operations = NULL;
     free(it->names);
@@ -196,7 +193,7 @@ static enum list_outcome send_scan(struct listing *it)
         .kind = CALL_SCAN,
         .resource = it->asked.prefix,
         .cursor = it->cursor.scan,
-        .count = it->asked.limit - it->shown,
+        .count = it->asked.limit - it->page.count,
     };
     struct ballot ballot = nodes_send(nodes, node, &call, it->deadline_us,
                                       slots_handle(it, tag_bits(TAG_SCAN, 0)));
@@ -223,7 +220,6 @@ static void listing_settle(struct listing *it, enum list_outcome outcome)
     end_turn(it);
     it->state = LISTING_SETTLED;
     it->page.outcome = outcome;
-    it->page.count = it->shown;
     port->answer(port->ctx, it->client);
 }
 
@@ -273,16 +269,16 @@ static enum judgement listing_judge(const struct listing *it,
 static bool keep_shown(struct listing *it)
 {
     bool is_known = true;
-    for (int i = it->shown; i < it->count; i++) {
+    for (int i = it->page.count; i < it->count; i++) {
         struct operation *operation = operation_of(it, i);
         enum judgement judgement = listing_judge(it, &operation->result);
         is_known &= judgement != UNKNOWN;
         if (judgement == SHOWN)
-            it->operations[it->shown++] = it->operations[i];
+            it->operations[it->page.count++] = it->operations[i];
         else
             operation_discard(operation);
     }
-    it->count = it->shown;
+    it->count = it->page.count;
     return is_known;
 }
 
@@ -295,7 +291,7 @@ static void finish(struct listing *it)
     bool goes_on = it->page.has_next && it->page.next.at > it->cursor.at;
     if (!keep_shown(it)) {
         listing_fail(it, LIST_NO_QUORUM);
-    } else if (goes_on && it->shown < it->asked.limit) {
+    } else if (goes_on && it->page.count < it->asked.limit) {
         it->cursor = it->page.next;
         it->state = LISTING_SCANNING;
     } else {

@@ -71,8 +71,8 @@ PERMITS = [
     Defect("one identity takes all queries", "unit",
            "an_identity_that_asks_for_much_holds_up_no_other", [Edit(
                "server/engine/permits/permits.c",
-               "    it->line = &permits->turns.lines[request->asker];\n",
-               "    it->line = &permits->turns.lines[0];\n")], tests="permits"),
+               "    it->line = &permits->pools.lines[request->asker];\n",
+               "    it->line = &permits->pools.lines[0];\n")], tests="permits"),
     Defect("queries without a share", "unit",
            "identities_share_the_nodes_time", [Edit(
                "server/engine/permits/pool.c",

@@ -34,7 +34,6 @@ struct permits {
     struct operations *operations;
     struct tickets *tickets;
     struct waits *waits; /* announcements, how many wait for a pool */
-    struct turns turns;
     struct pools pools;
 };
 
