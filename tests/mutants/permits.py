@@ -34,12 +34,12 @@ PERMITS = [
                "server/engine/permits/permits.c",
                "    count_lingering(pool);\n", "")], tests="tickets"),
     Defect("only a repeat of what few nodes have", "unit",
-           "one_that_may_only_repeat_gets_nothing_that_few_nodes_have", [Edit(
+           "tries_follow_queries_until_there_is_no_free_slot", [Edit(
                "server/engine/permits/permits.c",
                "                    asking->only_repeats || asking->losses",
                "                    asking->losses")], tests="permits"),
     Defect("a repeat tries a leftover again and again", "unit",
-           "a_repeat_tries_a_leftover_once", [Edit(
+           "tries_follow_queries_until_there_is_no_free_slot", [Edit(
                "server/engine/permits/permits.c",
                "asking->only_repeats || asking->losses > 0);",
                "asking->only_repeats);")], tests="permits"),
@@ -116,7 +116,7 @@ PERMITS = [
                "        bool is_informed = it->event <= pool->informed;\n",
                "        bool is_informed = true;\n")], tests="permits"),
     Defect("permits of a wide request taken", "unit",
-           "one_that_wants_many_is_not_overtaken", [Edit(
+           "permits_have_one_queue", [Edit(
                "server/engine/permits/permits.c",
                "        slotset_remove(&open, &mine);\n", "")],
            tests="permits_waits"),

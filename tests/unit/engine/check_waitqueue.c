@@ -4,7 +4,7 @@
 #include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 
-enum { NAMES = 5, CLIENTS = 12, STEPS = 20000 };
+enum { NAMES = 5, CLIENTS = 12, STEPS = 5000 };
 
 static const char *const all_names[NAMES] = {"a", "b", "c", "d", "e"};
 

@@ -1,6 +1,7 @@
 #include "waiting.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,43 @@ void waiting_heartbeats(int64_t us)
     }
 }
 
+/* ---- permits ------------------------------------------------------------ */
+
+void waiting_tell(int from, int to, const char *letters)
+{
+    for (int i = from; i < to; i++)
+        PLAY_REPLY(CALL_SLOTS, i, .vote = VOTE_DONE, .pttl_ms = 5000,
+                   .slots = span_of(letters));
+}
+
+int waiting_queries(void)
+{
+    return play_count(CALL_SLOTS) / PLAY_NODES;
+}
+
+const char *waiting_tried(void)
+{
+    for (int i = play.sent_count - 1; i >= 0; i--)
+        if (play.sent[i].call.kind == CALL_ACQUIRE)
+            return play.sent[i].resource;
+    return "";
+}
+
+const char *waiting_win(int limit)
+{
+    static char names[8][64];
+    static int next;
+    char *name = names[next++ % 8];
+    engine_op op = waiting_acquire((struct engine_acquire){
+        .resource = span_of("pool"), .limit = limit, .permits = 1});
+    waiting_grant();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    struct span resource = play_result(op)->resource;
+    snprintf(name, sizeof names[0], "%.*s", (int)resource.len, resource.ptr);
+    engine_close(play.engine, op);
+    return name;
+}
+
 /* ---- stories ------------------------------------------------------------ */
 
 static engine_op story_ops['h' - 'a' + 1];
@@ -119,8 +157,9 @@ static void expect(int64_t is, int64_t wanted)
     ck_assert_msg(is == wanted, "%lld at: %s", (long long)is, story_now);
 }
 
-/* The resources of "1+2", up to its end or a comma; in a buffer. */
-static struct span resource_of(const char *digits)
+/* The names of "1+2" behind this head, up to its end or a comma; in a buffer.
+ */
+static struct span names_of(const char *head, const char *digits)
 {
     static char text[64];
     size_t len = 0;
@@ -129,25 +168,54 @@ static struct span resource_of(const char *digits)
     for (; *digits != '\0' && *digits != ','; digits++)
         len += *digits == '+'
                    ? span_copy(text + len, span_of("\n"))
-                   : (size_t)sprintf(text + len, "order:%c", *digits);
+                   : (size_t)sprintf(text + len, "%s%c", head, *digits);
+    text[len] = '\0';
     return (struct span){text, len};
+}
+
+static struct span resource_of(const char *digits)
+{
+    return names_of("order:", digits);
+}
+
+static struct span slots_of(const char *digits)
+{
+    return names_of(SLOT(), digits);
+}
+
+static void ask_as(char client, struct engine_acquire acquire, const char *how)
+{
+    acquire.owner = span_of("web-3");
+    acquire.wait_ms = WAITING_MS;
+    while ((how = strchr(how, ',')) != NULL) {
+        how++;
+        if (*how == 'r')
+            acquire.is_shared = true;
+        else if (*how == 'n')
+            acquire.permits = atoi(how + 1);
+        else if (*how == 'K')
+            acquire.key_hash = span_of("-_0123456789abcdefghij");
+        else if (*how == 'k' || *how == 'o')
+            acquire.key_hash = span_of(PLAY_KEY);
+        else
+            acquire.wait_ms = strtol(how, NULL, 10);
+        acquire.only_repeats |= *how == 'o';
+    }
+    story_ops[client - 'a'] = waiting_acquire(acquire);
 }
 
 static void ask(char client, const char *what)
 {
-    struct engine_acquire acquire = {.resource = resource_of(what),
-                                     .owner = span_of("web-3"),
-                                     .wait_ms = WAITING_MS};
-    while ((what = strchr(what, ',')) != NULL) {
-        what++;
-        if (*what == 'r')
-            acquire.is_shared = true;
-        else if (*what == 'k')
-            acquire.key_hash = span_of(PLAY_KEY);
-        else
-            acquire.wait_ms = strtol(what, NULL, 10);
-    }
-    story_ops[client - 'a'] = waiting_acquire(acquire);
+    ask_as(client, (struct engine_acquire){.resource = resource_of(what)},
+           what);
+}
+
+static void ask_permit(char client, const char *limit)
+{
+    ask_as(client,
+           (struct engine_acquire){
+               .resource = span_of("pool"), .limit = atoi(limit), .permits = 1},
+           limit);
 }
 
 static const struct {
@@ -210,9 +278,39 @@ static void expect_last(struct span resource)
                   last->resource, story_now);
 }
 
+/* A word about permits, with what stands behind its mark. */
+static bool play_permit_word(const char *word, size_t len, const char *arg)
+{
+    int node = len > 0 ? word[len - 1] - '0' : 0;
+    if (len == 1 && arg[-1] == '#')
+        ask_permit(*word, arg);
+    else if (strncmp(word, "full#", len + 1) == 0)
+        for (int i = 0; i < atoi(arg); i++)
+            (void)waiting_win(atoi(arg));
+    else if (strncmp(word, "free#", len + 1) == 0)
+        (void)engine_release(play.engine, slots_of(arg), play_token(7), NULL);
+    else if (strncmp(word, "news#", len + 1) == 0)
+        waiting_begin_to_announce(span_of(SLOT()), 3);
+    else if (strncmp(word, "said", 4) == 0)
+        engine_on_announced(play.engine, node, slots_of(arg),
+                            PLAY_EPOCH_US * 2);
+    else if (strncmp(word, "told", 4) == 0)
+        waiting_tell(0, len == 5 ? node : PLAY_NODES, arg);
+    else if (strncmp(word, "from", 4) == 0)
+        waiting_tell(node, node + 1, arg);
+    else if (strncmp(word, "queries", len) == 0)
+        expect(waiting_queries(), atoi(arg));
+    else if (strncmp(word, "slots", len) == 0)
+        ck_assert_msg(span_is(slots_of(arg), waiting_tried()), "%s at: %s",
+                      waiting_tried(), story_now);
+    else
+        return false;
+    return true;
+}
+
 static void play_word(const char *word)
 {
-    const char *arg = strpbrk(word, "@=:-.");
+    const char *arg = strpbrk(word, "@=:-.#");
     for (size_t i = 0; arg == NULL && i < sizeof acts / sizeof *acts; i++)
         if (strcmp(word, acts[i].word) == 0) {
             acts[i].act();
@@ -220,6 +318,8 @@ static void play_word(const char *word)
         }
     ck_assert_msg(arg != NULL, "no word: %s", word);
     size_t len = (size_t)(arg++ - word);
+    if (play_permit_word(word, len, arg))
+        return;
     if (len == 1 && arg[-1] == '@')
         ask(*word, arg);
     else if (len == 1 && arg[-1] == '=')
@@ -233,6 +333,8 @@ static void play_word(const char *word)
                              NULL);
     else if (strncmp(word, "news", len) == 0)
         waiting_begin_to_announce(resource_of(arg), 3);
+    else if (strncmp(word, "down", len) == 0)
+        play_nodes_down(atoi(arg));
     else if (strncmp(word, "pass", len) == 0)
         play_advance(atol(arg));
     else if (strncmp(word, "round", len) == 0)
