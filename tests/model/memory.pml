@@ -77,8 +77,6 @@ inline compress()
     high = 0
 }
 
-#define MAX(a, b) (a > b -> a : b)
-
 /* What shows a look that the memory is that of the server's look before,
  * although the replication ID is another one. A node that was a replica shows it
  * twice: by its second ID, until it frees its backlog; and by the bytes that it
@@ -116,12 +114,7 @@ byte age[SERVERS] = NONE_YET;
 #else
 #define IS_KNOWN(s) (is_of_admit[s] && IS_RECENT(s))
 #endif
-#ifdef MENDS_MARKED
-#define MAY_MEND true
-#else
-#define MAY_MEND (!is_marked)
-#endif
-#define MENDS(s) (admit == OLDER && MAY_MEND && IS_KNOWN(s) && !SHOWS_ID2 && \
+#define MENDS(s) (admit == OLDER && (!is_marked) && IS_KNOWN(s) && !SHOWS_ID2 && \
     !SHOWS_INPUT(s))
 
 inline forget_look(s)
@@ -548,8 +541,6 @@ inline begin_server(s)
     (has_copy && (LEFT <= copy_lock || is_copy_told || is_witnessed || \
                   knows[0] || knows[1]))
 #endif
-
-#define DOWN(v) (v > 0 -> v - 1 : 0)
 
 inline tick()
 {

@@ -40,7 +40,6 @@ bit knows[SERVERS], is_told[NODES];
 
 #define LEVEL(v) \
     (v < low -> 0 : (v == low -> 1 : (v < high -> 2 : (v == high -> 3 : 4))))
-#define MAX(a, b) (a > b -> a : b)
 
 inline compress()
 {
@@ -236,8 +235,6 @@ inline begin_server(s)
 #define MAY_PUT_BACK (has_copy && (LEFT <= copy_lock || IS_WITNESSED || \
                                    knows[0] || knows[1]))
 #endif
-
-#define DOWN(v) (v > 0 -> v - 1 : 0)
 
 inline tick()
 {
