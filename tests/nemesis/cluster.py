@@ -13,7 +13,7 @@ from identities import WIDE
 from nodes import Address, Config, Node, Process
 from plan import NODES, SERVERS
 from ports import free_ports
-from processes import spawn
+from processes import descriptors, spawn
 from tls import Tls
 
 NAMES = "abcde"  # of the nodes
@@ -97,7 +97,7 @@ class Server(Process):
 
     def descriptors(self) -> int:
         assert self.child
-        return len(os.listdir(f"/proc/{self.child.pid}/fd"))
+        return descriptors(self.child.pid)
 
     def sockets(self) -> list[str]:
         """What the descriptors are: targets, with ports and state of TCP."""
