@@ -270,7 +270,8 @@ static struct ballot query_send(const struct permits *permits,
                         .count = pool->query.count};
     if (asking != NULL)
         call.key_hash = asking->ticket.key_hash;
-    return nodes_send(permits->nodes, node, &call, pool->deadline_us,
+    return nodes_send(permits->tickets->operations->nodes, node, &call,
+                      pool->deadline_us,
                       slots_handle(pool, tag_bits(TAG_SLOTS, pool->queries)));
 }
 
@@ -301,7 +302,7 @@ static void query_begin(struct permits *permits, struct pool *pool,
     permits->env->metrics->permit_queries++;
     for (int i = 0; i < total; i++) {
         enum node_state refusal =
-            nodes_refusal(permits->nodes, i, CALL_ACQUIRE);
+            nodes_refusal(permits->tickets->operations->nodes, i, CALL_ACQUIRE);
         query_note_ballot(&pool->query, i,
                           refusal != STATE_NONE ? ballot_unfit(refusal)
                                                 : query_send(permits, pool, i));
@@ -418,7 +419,7 @@ static void permits_take_outcome(struct permit *it)
     struct pool *pool = it->pool;
     int64_t now_us = environment_now(it->permits->env);
     struct operation *operation =
-        operation_find(it->permits->operations, it->ticket.operation);
+        operation_find(it->permits->tickets->operations, it->ticket.operation);
     const struct engine_result *result = operation_take(operation, now_us);
     enum outcome outcome = result->outcome;
     bool is_won = outcome == OUTCOME_GRANTED;
@@ -893,8 +894,8 @@ void permits_tick(struct permits *permits, int64_t now_us)
 
 /* ---- the module --------------------------------------------------------- */
 
-void permits_init(struct permits *permits, struct nodes *nodes,
-                  struct tickets *tickets, struct waits *waits)
+void permits_init(struct permits *permits, struct tickets *tickets,
+                  struct waits *waits)
 {
     static const struct ticket_rules rules = {
         permit_leave,     permits_dismiss,     OWNER_PERMIT,
@@ -902,9 +903,7 @@ void permits_init(struct permits *permits, struct nodes *nodes,
         permits_on_timer,
     };
     *permits = (struct permits){
-        .env = nodes->env,
-        .nodes = nodes,
-        .operations = tickets->operations,
+        .env = tickets->env,
         .tickets = tickets,
         .waits = waits,
     };
