@@ -104,7 +104,7 @@ PERMITS = [
                "    if (pool->is_running)\n")], tests="permits"),
     # An inspection of a watch, that is no permit's, but leaves as a query does.
     Defect("inspection that outlives its watch", "unit",
-           "story_64_the_last_leaves_while_an_inspection_is_under_way", [Edit(
+           "story_64_nobody_is_left_while_an_inspection_is_under_way", [Edit(
                "server/engine/rounds/operation.c",
                "    assert(it->request.call == LOCK_INSPECT ||\n",
                "    assert(it->request.owned_by == OWNER_LISTING ||\n"

@@ -66,7 +66,7 @@ VISITS = [
     Defect("watched lock that is seldom looked at", "sim", "watched", [Edit(
         WATCHES, "    EACH_US = 1000000, ", "    EACH_US = 60000000, ")]),
     Defect("watch answered by an older inspection", "unit",
-           "an_inspection_that_began_before_tells_a_client_nothing", [Edit(
+           "another_version_is_told", [Edit(
         WATCHES, "        if (one->ticket.since_us <= it->began_us &&\n",
         "        if (it->began_us > 0 &&\n")], tests="watches"),
     Defect("watch whose end tells what is old", "unit",

@@ -218,6 +218,8 @@ static void ask_permit(char client, const char *limit)
            limit);
 }
 
+enum { NUMBER_DIGITS = 16 };
+
 static const struct {
     const char *name;
     enum outcome outcome;
@@ -231,6 +233,45 @@ static const struct {
     {"no_quorum", OUTCOME_NO_QUORUM},
     {"full", OUTCOME_TOO_MANY_WAITERS},
 };
+
+static void watch(char client, const char *known)
+{
+    const char *wait = strchrnul(known, ',');
+    story_ops[client - 'a'] = engine_watch(
+        play.engine, PLAY_RESOURCE,
+        (struct span){known, (size_t)(wait - known)},
+        *wait == ',' ? strtol(wait + 1, NULL, 10) : WAITING_MS, NULL);
+}
+
+/* It is answered with this version, and reads it. */
+static void expect_version(char client, const char *version)
+{
+    const struct engine_result *result = play_result(waiting_op(client));
+    ck_assert_msg(strcmp(result->version.text, version) == 0, "%s at: %s",
+                  result->version.text, story_now);
+    engine_close(play.engine, waiting_op(client));
+}
+
+void waiting_await_look(int64_t within_us)
+{
+    int before = play_count(CALL_INSPECT);
+    for (int64_t us = 0; us < within_us && play_count(CALL_INSPECT) == before;
+         us += WAITING_TICK_US)
+        play_advance(WAITING_TICK_US);
+    expect(play_count(CALL_INSPECT), before + PLAY_NODES);
+}
+
+/* A look comes; all nodes tell the token of this digit, or '-': no lock. */
+static void find(int64_t within_us, char digit)
+{
+    char value[] = PLAY_TOKEN_OF(0);
+    waiting_await_look(within_us);
+    value[NUMBER_DIGITS - 1] = digit;
+    if (digit == '-')
+        play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+    else
+        play_hold_range(CALL_INSPECT, 0, PLAY_NODES, value);
+}
 
 static void expect_outcome(char client, const char *name)
 {
@@ -258,6 +299,11 @@ static void look_own(void)
     play_hold_range(CALL_INSPECT, 0, PLAY_NODES, PLAY_OWN(1));
 }
 
+static void look_in_vain(void)
+{
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+}
+
 static void stop(void)
 {
     engine_stop_waiting(play.engine);
@@ -266,9 +312,13 @@ static void stop(void)
 static const struct {
     const char *word;
     void (*act)(void);
-} acts[] = {{"held", waiting_find_held}, {"own", find_own},
-            {"seen", look_own},          {"grant", waiting_grant},
-            {"repeat", grant_repeat},    {"stop", stop}};
+} acts[] = {{"held", waiting_find_held},
+            {"own", find_own},
+            {"seen", look_own},
+            {"nothing", look_in_vain},
+            {"grant", waiting_grant},
+            {"repeat", grant_repeat},
+            {"stop", stop}};
 
 static void expect_last(struct span resource)
 {
@@ -276,6 +326,22 @@ static void expect_last(struct span resource)
     expect(last->call.kind, CALL_ACQUIRE);
     ck_assert_msg(span_is(resource, last->resource), "%s at: %s",
                   last->resource, story_now);
+}
+
+/* A word about watches, with what stands behind its mark. */
+static bool play_watch_word(const char *word, size_t len, const char *arg)
+{
+    if (len == 1 && arg[-1] == '?')
+        watch(*word, arg);
+    else if (len == 1 && arg[-1] == '~')
+        expect_version(*word, arg);
+    else if (strncmp(word, "soon:", len + 1) == 0)
+        find(100000, *arg);
+    else if (strncmp(word, "later:", len + 1) == 0)
+        find(1000000 + WAITING_TICK_US, *arg);
+    else
+        return false;
+    return true;
 }
 
 /* A word about permits, with what stands behind its mark. */
@@ -310,7 +376,7 @@ static bool play_permit_word(const char *word, size_t len, const char *arg)
 
 static void play_word(const char *word)
 {
-    const char *arg = strpbrk(word, "@=:-.#");
+    const char *arg = strpbrk(word, "@=:-.#?~");
     for (size_t i = 0; arg == NULL && i < sizeof acts / sizeof *acts; i++)
         if (strcmp(word, acts[i].word) == 0) {
             acts[i].act();
@@ -318,7 +384,7 @@ static void play_word(const char *word)
         }
     ck_assert_msg(arg != NULL, "no word: %s", word);
     size_t len = (size_t)(arg++ - word);
-    if (play_permit_word(word, len, arg))
+    if (play_watch_word(word, len, arg) || play_permit_word(word, len, arg))
         return;
     if (len == 1 && arg[-1] == '@')
         ask(*word, arg);

@@ -11,7 +11,11 @@
 /* The name of a slot, its number as in the source. */
 #define SLOT(number) "pool" NAMES_SLOT #number
 
-enum { WAITING_MS = 10000, WAITING_ROUND_TRIP_US = 300 };
+enum {
+    WAITING_MS = 10000,
+    WAITING_ROUND_TRIP_US = 300,
+    WAITING_TICK_US = 20000
+};
 
 #define WAITING_OTHERS PLAY_TOKEN_OF(1)
 
@@ -56,6 +60,9 @@ const char *waiting_tried(void);
 /* A permit is granted: its slot's name, in a buffer. */
 const char *waiting_win(int limit);
 
+/* A look at PLAY_RESOURCE comes within so long. */
+void waiting_await_look(int64_t within_us);
+
 /*
  * Plays a story, word by word. The clients are a to h; @1+2 are the resources
  * order:1 and order:2 (BOTH), @ alone is PLAY_RESOURCE; #3 is the pool with a
@@ -68,7 +75,11 @@ const char *waiting_win(int limit);
  *   a-          it leaves without a grant;  a.  it has read its answer
  *   a=held      that is what came of it: see the names in waiting.c
  *   held, own   the nodes asked have a token of others, of PLAY_KEY
- *   seen        a look finds the lock of PLAY_KEY
+ *   seen        a look finds the lock of PLAY_KEY;  nothing: it finds no lock
+ *   a?1         it waits for another version than 1; a?1,5 for 5 ms
+ *   soon:2      a look comes soon, and finds a lock with the number 2, or
+ *               soon:- none;  later:2 a second later
+ *   a~2         it is told this version, and reads it
  *   grant       all grant the oldest attempt; repeat: the oldest repeat
  *   free@1      a holder releases it
  *   news@1      a quorum announces it from now on
