@@ -151,46 +151,20 @@ static const struct play_call *newest_query(void)
     return it;
 }
 
-/* So many of the letter. */
-static const char *repeated(char letter, int count)
-{
-    static char letters[POOL_SLOTS_MAX + 1];
-    memset(letters, letter, (size_t)count);
-    letters[count] = '\0';
-    return letters;
-}
-
 /* All nodes answer the oldest query that is open: no slot is free. */
-static void tell_of_large(void)
-{
-    waiting_tell(0, PLAY_NODES, repeated('1', POOL_SLOTS_MAX));
-}
+#define FULL "told:1*1000 "
 
 /* Of each server, whoever causes them: they take the nodes' time. */
 TEST(queries_of_many_large_pools_take_turns)
 {
-    enum { POOLS = 6 };
-    engine_op ops[POOLS];
-    ask_for_many(0, POOLS, ops);
-    for (int i = 1; i <= 3; i++) { /* one after the other */
-        ck_assert_int_eq(waiting_queries(), i);
-        tell_of_large();
-        play_advance(1);
-    }
-    ck_assert_int_eq(waiting_queries(), 3);
-    play_advance(11000);
-    ck_assert_int_eq(waiting_queries(), 4);
-    play_advance(11000); /* the nodes are slow */
-    ck_assert_int_eq(waiting_queries(), 4);
-    tell_of_large();
-    play_advance(1);
-    ck_assert_int_eq(waiting_queries(), 5);
-    tell_of_large();
-    play_advance(11000);
-    tell_of_large();
-    ck_assert_int_eq(play.answers, POOLS);
-    play_advance(1000000); /* nothing is left to do */
-    ck_assert_int_eq(waiting_queries(), POOLS);
+    engine_op ops[6];
+    ask_for_many(0, 6, ops);
+    waiting_play("queries=1 " FULL "pass:1 queries=2 " FULL "pass:1 queries=3 "
+                 /* one after the other */
+                 FULL "pass:1 queries=3 pass:11000 queries=4 "
+                 "pass:11000 queries=4 " /* the nodes are slow */
+                 FULL "pass:1 queries=5 " FULL "pass:11000 " FULL "answers=6 "
+                 "pass:1000000 queries=6"); /* nothing is left to do */
 }
 
 /* The query of a pool that nobody uses any more ends, too. */
@@ -199,21 +173,20 @@ TEST(a_query_without_answers_holds_up_no_other_for_long)
     engine_op ops[2];
     ask_for_many(1, 2, ops);
     (void)engine_abandon(play.engine, ops[0]);
-    ck_assert_int_eq(waiting_queries(), 1);
+    waiting_play("queries=1");
     play_advance(play_settings.node_timeout_us + 1000);
-    ck_assert_int_eq(waiting_queries(), 2);
-    ck_assert_int_eq(play_outcome(ops[1]), OUTCOME_PENDING);
+    waiting_play("queries=2 answers=0");
 }
 
 TEST(an_identity_that_asks_for_much_holds_up_no_other)
 {
     engine_op ops[10];
     ask_for_many(1, 10, ops);
-    ck_assert_int_eq(waiting_queries(), 1);
+    waiting_play("queries=1");
     (void)ask_as(2, "small", 3);
-    ck_assert_int_eq(waiting_queries(), 2);
+    waiting_play("queries=2");
     (void)ask_as(3, "large", POOL_SLOTS_MAX);
-    ck_assert_int_eq(waiting_queries(), 3);
+    waiting_play("queries=3");
     ck_assert_str_eq(newest_query()->resource, "large" NAMES_SLOT);
 }
 
@@ -227,7 +200,7 @@ TEST(identities_share_the_nodes_time)
     for (int ms = 0; ms < 100; ms++) {
         while (play_find(CALL_SLOTS, 0) != NULL) {
             queries[play_find(CALL_SLOTS, 0)->resource[6] - '1']++;
-            tell_of_large();
+            waiting_play(FULL);
         }
         play.sent_count = 0;
         play_advance(1000);
@@ -244,9 +217,9 @@ TEST(an_identity_that_asks_for_much_holds_up_no_other_in_its_pool)
     engine_op ops[10];
     ask_for_many(1, 10, ops);
     (void)ask_as(1, "large:1:9", POOL_SLOTS_MAX);
-    ck_assert_int_eq(waiting_queries(), 1);
+    waiting_play("queries=1");
     (void)ask_as(2, "large:1:9", POOL_SLOTS_MAX);
-    ck_assert_int_eq(waiting_queries(), 2);
+    waiting_play("queries=2");
     ck_assert_str_eq(newest_query()->resource, "large:1:9" NAMES_SLOT);
     ck_assert_int_eq(newest_query()->call.key_hash.ptr[1], '2');
 }
@@ -258,9 +231,7 @@ TEST(a_pool_whose_clients_left_loses_its_turn)
     ask_for_many(1, 4, ops);
     for (int i = 1; i < 3; i++)
         (void)engine_abandon(play.engine, ops[i]);
-    tell_of_large();
-    play_advance(1);
-    ck_assert_int_eq(waiting_queries(), 2);
+    waiting_play(FULL "pass:1 queries=2");
     ck_assert_str_eq(newest_query()->resource, "large:1:3" NAMES_SLOT);
 }
 
@@ -288,10 +259,9 @@ TEST_RANGE(a_repeat_gets_the_slot_that_it_has, 0, 2)
 /* So that two at the same moment meet, and one of them repeats. */
 TEST(the_same_key_tries_the_same_slot)
 {
-    const char *free = repeated('0', 100);
-    waiting_play(textf("a#100,k,0 told3:%s tries=1", free));
+    waiting_play("a#100,k,0 told3:0*100 tries=1");
     const char *first = textf("%s", waiting_tried());
-    waiting_play(textf("a- a#100,k,0 told3:%s tries=2", free));
+    waiting_play("a- a#100,k,0 told3:0*100 tries=2");
     ck_assert_str_eq(waiting_tried(), first);
 }
 

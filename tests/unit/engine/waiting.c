@@ -344,6 +344,18 @@ static bool play_watch_word(const char *word, size_t len, const char *arg)
     return true;
 }
 
+/* "1*3" is "111"; in a buffer. */
+static const char *letters_of(const char *arg)
+{
+    static char letters[POOL_SLOTS_MAX + 1];
+    if (arg[1] != '*')
+        return arg;
+    size_t count = strtoul(arg + 2, NULL, 10);
+    memset(letters, arg[0], count);
+    letters[count] = '\0';
+    return letters;
+}
+
 /* A word about permits, with what stands behind its mark. */
 static bool play_permit_word(const char *word, size_t len, const char *arg)
 {
@@ -361,7 +373,7 @@ static bool play_permit_word(const char *word, size_t len, const char *arg)
         engine_on_announced(play.engine, node, slots_of(arg),
                             PLAY_EPOCH_US * 2);
     else if (strncmp(word, "told", 4) == 0)
-        waiting_tell(0, len == 5 ? node : PLAY_NODES, arg);
+        waiting_tell(0, len == 5 ? node : PLAY_NODES, letters_of(arg));
     else if (strncmp(word, "from", 4) == 0)
         waiting_tell(node, node + 1, arg);
     else if (strncmp(word, "queries", len) == 0)

@@ -85,7 +85,7 @@ void waiting_await_look(int64_t within_us);
  *   news@1      a quorum announces it from now on
  *   full#3      three permits are granted
  *   told:011    all nodes answer the oldest query; told3:011 the first three;
- *               from3:011 node 3
+ *               from3:011 node 3;  told:1*9 is told:111111111
  *   said3#1     node 3 announces that slot 1 was released
  *   slots=1+2   these were tried last;  queries=2  so many were sent
  *   pass:9      so many µs pass;  round:3  … until so many attempts were made
