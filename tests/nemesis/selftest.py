@@ -6,12 +6,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import sys
 from dataclasses import replace
+from inspect import signature
 from types import SimpleNamespace
 
+import changestest
 import kept
+import spreadtest
+import striketest
+import watchtest
 from changes import ended
-from changestest import TESTS as OF_CHANGES
 from checker import check, late_releases, most_readers
 from drawn import DRAWN, PAGES, Drawn, asked
 from history import ACQUIRE, MS, SHARED, Call, History, Violation
@@ -21,10 +26,7 @@ from plan import (KINDS, NEEDS_MODE, PEER_MODES, Fault, clash, lossy_nodes,
                   modes, plan, quarantine_s, takes_locks)
 from register import Register, refused
 from script import BASE, HISTORIES, Script
-from spreadtest import TESTS as OF_SPREAD
-from striketest import TESTS as OF_STRIKES
 from wants import Want, lock_id, slot_name
-from watchtest import TESTS as OF_WATCHES
 
 
 def names(found: list[Violation]) -> set[str]:
@@ -268,8 +270,10 @@ def test_wishes() -> None:
 
 def run() -> int:
     """The number of tests; raises if one fails."""
-    own = [test for name, test in globals().items() if name.startswith("test_")]
-    tests = (*own, *OF_STRIKES, *OF_CHANGES, *OF_WATCHES, *OF_SPREAD)
+    tests = [test for module in (sys.modules[__name__], striketest, changestest,
+                                 watchtest, spreadtest)
+             for name, test in vars(module).items()
+             if name.startswith("test_") and not signature(test).parameters]
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1
