@@ -32,8 +32,8 @@ struct listing {
     TAILQ_ENTRY(listing) link;
     enum listing_state state;
     void *client;
-    struct engine_list asked; /* its prefix is in the text below */
-    char prefix[RESOURCE_MAX];
+    struct engine_list asked; /* its prefix, or pool, is in the text below */
+    char text[RESOURCE_MAX];
     int64_t deadline_us; /* of the scan */
     bool is_repeated;    /* the node had lost our script, and was asked again */
     uint16_t earlier;    /* bit per node: scanned before this one */
@@ -41,6 +41,7 @@ struct listing {
     struct engine_page page;
     char *names;          /* malloc'ed: what the last scan found */
     struct span left;     /* the rest of names: not inspected yet */
+    int slots_left;       /* of a pool: the same */
     bool is_starting;     /* inspections are being started */
     int pending;          /* inspections without an outcome */
     int count;            /* operations: those of the locks on the page, then
@@ -344,18 +345,31 @@ static bool keep_names(struct listing *it, struct span names)
 static void on_inspected(struct listing *it)
 {
     end_turn(it);
-    if (it->left.len == 0)
+    if (it->left.len == 0 && it->slots_left == 0)
         finish(it);
+}
+
+/* The next one to be inspected, perhaps in this text. False: none is left. */
+static bool next_name(struct listing *it, char text[RESOURCE_MAX],
+                      struct span *name)
+{
+    if (it->slots_left == 0)
+        return call_next_name(&it->left, name);
+    int slot = it->asked.limit - it->slots_left;
+    it->slots_left--;
+    *name = (struct span){text, names_put_slot(text, it->asked.pool, slot)};
+    return true;
 }
 
 /* Starts the next few inspections. */
 static void inspect(struct listing *it)
 {
+    char text[RESOURCE_MAX];
     struct span name;
     bool has_memory = true;
     it->is_starting = true;
-    for (int begun = 0; has_memory && begun < INSPECTIONS_MAX &&
-                        call_next_name(&it->left, &name);)
+    for (int begun = 0;
+         has_memory && begun < INSPECTIONS_MAX && next_name(it, text, &name);)
         if (it->asked.is_name == NULL || it->asked.is_name(name)) {
             has_memory = begin_inspection(it, name);
             begun++;
@@ -482,35 +496,16 @@ void listings_tick(struct listings *listings, int64_t now_us)
 
 /* ---- begin --------------------------------------------------------------- */
 
-/* Writes the names of the pool's slots as a scan would. Their length. */
-static size_t write_slots(const struct engine_list *list, char *to)
-{
-    size_t len = 0;
-    for (int i = 0; i < list->limit; i++) {
-        char name[RESOURCE_MAX], digits[DIGITS_MAX];
-        size_t name_len = names_put_slot(name, list->pool, i);
-        len += span_copy(to + len, span_of_number(digits, name_len));
-        to[len++] = ':';
-        len += span_copy(to + len, (struct span){name, name_len});
-    }
-    return len;
-}
-
 /* Nothing need be scanned: the slots of a pool are known. False: no memory. */
-static bool listing_begin_pool(struct listing *it,
-                               const struct engine_list *list)
+static bool listing_begin_pool(struct listing *it)
 {
-    enum { HEAD_MAX = sizeof "1024:" - 1 };
-    size_t each = HEAD_MAX + list->pool.len + NAMES_SLOT_MAX;
-    assert(list->pool.len + NAMES_SLOT_MAX <= RESOURCE_MAX); /* handler.c */
-    char *text = malloc((size_t)list->limit * each);
-    if (text == NULL)
-        return false;
+    struct span pool = it->asked.pool;
+    assert(pool.len + NAMES_SLOT_MAX <= RESOURCE_MAX); /* handler.c */
     it->state = LISTING_INSPECTING;
-    it->earlier = 0;
-    bool is_kept = keep_names(it, (struct span){text, write_slots(list, text)});
-    free(text);
-    return is_kept;
+    it->asked.pool = (struct span){it->text, span_copy(it->text, pool)};
+    it->slots_left = it->asked.limit;
+    it->operations = calloc((size_t)it->slots_left, sizeof *it->operations);
+    return it->operations != NULL;
 }
 
 uint64_t listing_start(struct listings *listings,
@@ -531,8 +526,8 @@ uint64_t listing_start(struct listings *listings,
     };
     TAILQ_INSERT_TAIL(&listings->list, it, link);
     it->asked.prefix =
-        (struct span){it->prefix, span_copy(it->prefix, list->prefix)};
-    if (list->pool.len > 0 && !listing_begin_pool(it, list)) {
+        (struct span){it->text, span_copy(it->text, list->prefix)};
+    if (list->pool.len > 0 && !listing_begin_pool(it)) {
         listing_end(it);
         return 0;
     }
