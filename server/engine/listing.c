@@ -42,8 +42,8 @@ struct listing {
     char *names;          /* malloc'ed: what the last scan found */
     struct span left;     /* the rest of names: not inspected yet */
     int slots_left;       /* of a pool: the same */
-    bool is_starting;     /* inspections are being started */
-    int pending;          /* inspections without an outcome */
+    int pending;          /* inspections without an outcome, and one more while
+                             they are being started */
     int count;            /* operations: those of the locks on the page, then
                              those of the current node */
     uint64_t *operations; /* malloc'ed handles of inspections */
@@ -367,14 +367,14 @@ static void inspect(struct listing *it)
     char text[RESOURCE_MAX];
     struct span name;
     bool has_memory = true;
-    it->is_starting = true;
+    it->pending++;
     for (int begun = 0;
          has_memory && begun < INSPECTIONS_MAX && next_name(it, text, &name);)
         if (it->asked.is_name == NULL || it->asked.is_name(name)) {
             has_memory = begin_inspection(it, name);
             begun++;
         }
-    it->is_starting = false;
+    it->pending--;
     if (!has_memory)
         listing_fail(it, LIST_NO_MEMORY);
     else if (it->pending == 0)
@@ -387,8 +387,7 @@ static void listing_on_settled(void *client)
 {
     struct listing *it = client;
     struct listings *listings = it->listings;
-    it->pending--;
-    if (it->is_starting || it->pending > 0)
+    if (--it->pending > 0)
         return;
     on_inspected(it);
     give_turns(listings);
