@@ -139,15 +139,13 @@ TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
 
 TEST(when_its_time_is_up_without_a_quorum_it_is_told_so)
 {
-    play_nodes_down(3);
-    waiting_play("a@,1000 answers=0 pass:1001000 a=no_quorum");
+    waiting_play("down:3 a@,1000 answers=0 pass:1001000 a=no_quorum");
     ck_assert_int_eq(play_result(waiting_op('a'))->votes[0].vote, VOTE_UNFIT);
 }
 
 TEST(it_waits_for_a_quorum_as_well)
 {
-    play_nodes_down(3);
-    waiting_play("a@ pass:1000000 a=pending");
+    waiting_play("down:3 a@ pass:1000000 a=pending");
     play_node_up(1);
     play_await_round(3); /* of three nodes */
     for (int i = 0; i < PLAY_NODES; i++)
