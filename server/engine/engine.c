@@ -83,8 +83,7 @@ struct engine *engine_new(const struct engine_settings *settings,
                     &engine->releases);
     tickets_init(&engine->tickets, &engine->operations);
     waits_init(&engine->waits, &engine->nodes, &engine->tickets);
-    permits_init(&engine->permits, &engine->nodes, &engine->tickets,
-                 &engine->waits);
+    permits_init(&engine->permits, &engine->tickets, &engine->waits);
     watches_init(&engine->watches, &engine->tickets, &engine->waits);
     listings_init(&engine->listings, &engine->nodes, &engine->operations);
     if (!set_tick(engine, is_at_rest(engine))) {

@@ -32,8 +32,8 @@ struct listing {
     TAILQ_ENTRY(listing) link;
     enum listing_state state;
     void *client;
-    struct engine_list asked; /* its prefix is in the text below */
-    char prefix[RESOURCE_MAX];
+    struct engine_list asked; /* its prefix, or pool, is in the text below */
+    char text[RESOURCE_MAX];
     int64_t deadline_us; /* of the scan */
     bool is_repeated;    /* the node had lost our script, and was asked again */
     uint16_t earlier;    /* bit per node: scanned before this one */
@@ -41,10 +41,11 @@ struct listing {
     struct engine_page page;
     char *names;          /* malloc'ed: what the last scan found */
     struct span left;     /* the rest of names: not inspected yet */
-    bool is_starting;     /* inspections are being started */
-    int pending;          /* inspections without an outcome */
-    int shown;            /* locks on the page: the first operations */
-    int count;            /* operations: also those of the current node */
+    int slots_left;       /* of a pool: the same */
+    int pending;          /* inspections without an outcome, and one more while
+                             they are being started */
+    int count;            /* operations: those of the locks on the page, then
+                             those of the current node */
     uint64_t *operations; /* malloc'ed handles of inspections */
 };
 
@@ -55,12 +56,9 @@ static void listing_end(struct listing *it);
 void listings_init(struct listings *listings, struct nodes *nodes,
                    struct operations *operations)
 {
-    listings->nodes = nodes;
-    listings->operations = operations;
+    *listings = (struct listings){.nodes = nodes, .operations = operations};
     slots_init(&listings->slots, sizeof(struct listing), ENGINE_LISTS_MAX);
     TAILQ_INIT(&listings->list);
-    listings->active = NULL;
-    listings->is_held = false;
     operations->on_settled[OWNER_LISTING] = listing_on_settled;
 }
 
@@ -84,7 +82,7 @@ static void drop_operations(struct listing *it)
 {
     for (int i = 0; i < it->count; i++)
         operation_discard(operation_of(it, i));
-    it->shown = it->count = 0;
+    it->page.count = it->count = 0;
     free(it->operations);
     it->operations = NULL;
     free(it->names);
@@ -196,7 +194,7 @@ static enum list_outcome send_scan(struct listing *it)
         .kind = CALL_SCAN,
         .resource = it->asked.prefix,
         .cursor = it->cursor.scan,
-        .count = it->asked.limit - it->shown,
+        .count = it->asked.limit - it->page.count,
     };
     struct ballot ballot = nodes_send(nodes, node, &call, it->deadline_us,
                                       slots_handle(it, tag_bits(TAG_SCAN, 0)));
@@ -223,7 +221,6 @@ static void listing_settle(struct listing *it, enum list_outcome outcome)
     end_turn(it);
     it->state = LISTING_SETTLED;
     it->page.outcome = outcome;
-    it->page.count = it->shown;
     port->answer(port->ctx, it->client);
 }
 
@@ -273,16 +270,16 @@ static enum judgement listing_judge(const struct listing *it,
 static bool keep_shown(struct listing *it)
 {
     bool is_known = true;
-    for (int i = it->shown; i < it->count; i++) {
+    for (int i = it->page.count; i < it->count; i++) {
         struct operation *operation = operation_of(it, i);
         enum judgement judgement = listing_judge(it, &operation->result);
         is_known &= judgement != UNKNOWN;
         if (judgement == SHOWN)
-            it->operations[it->shown++] = it->operations[i];
+            it->operations[it->page.count++] = it->operations[i];
         else
             operation_discard(operation);
     }
-    it->count = it->shown;
+    it->count = it->page.count;
     return is_known;
 }
 
@@ -295,7 +292,7 @@ static void finish(struct listing *it)
     bool goes_on = it->page.has_next && it->page.next.at > it->cursor.at;
     if (!keep_shown(it)) {
         listing_fail(it, LIST_NO_QUORUM);
-    } else if (goes_on && it->shown < it->asked.limit) {
+    } else if (goes_on && it->page.count < it->asked.limit) {
         it->cursor = it->page.next;
         it->state = LISTING_SCANNING;
     } else {
@@ -348,23 +345,36 @@ static bool keep_names(struct listing *it, struct span names)
 static void on_inspected(struct listing *it)
 {
     end_turn(it);
-    if (it->left.len == 0)
+    if (it->left.len == 0 && it->slots_left == 0)
         finish(it);
+}
+
+/* The next one to be inspected, perhaps in this text. False: none is left. */
+static bool next_name(struct listing *it, char text[RESOURCE_MAX],
+                      struct span *name)
+{
+    if (it->slots_left == 0)
+        return call_next_name(&it->left, name);
+    int slot = it->asked.limit - it->slots_left;
+    it->slots_left--;
+    *name = (struct span){text, names_put_slot(text, it->asked.pool, slot)};
+    return true;
 }
 
 /* Starts the next few inspections. */
 static void inspect(struct listing *it)
 {
+    char text[RESOURCE_MAX];
     struct span name;
     bool has_memory = true;
-    it->is_starting = true;
-    for (int begun = 0; has_memory && begun < INSPECTIONS_MAX &&
-                        call_next_name(&it->left, &name);)
+    it->pending++;
+    for (int begun = 0;
+         has_memory && begun < INSPECTIONS_MAX && next_name(it, text, &name);)
         if (it->asked.is_name == NULL || it->asked.is_name(name)) {
             has_memory = begin_inspection(it, name);
             begun++;
         }
-    it->is_starting = false;
+    it->pending--;
     if (!has_memory)
         listing_fail(it, LIST_NO_MEMORY);
     else if (it->pending == 0)
@@ -377,8 +387,7 @@ static void listing_on_settled(void *client)
 {
     struct listing *it = client;
     struct listings *listings = it->listings;
-    it->pending--;
-    if (it->is_starting || it->pending > 0)
+    if (--it->pending > 0)
         return;
     on_inspected(it);
     give_turns(listings);
@@ -486,35 +495,16 @@ void listings_tick(struct listings *listings, int64_t now_us)
 
 /* ---- begin --------------------------------------------------------------- */
 
-/* Writes the names of the pool's slots as a scan would. Their length. */
-static size_t write_slots(const struct engine_list *list, char *to)
-{
-    size_t len = 0;
-    for (int i = 0; i < list->limit; i++) {
-        char name[RESOURCE_MAX], digits[DIGITS_MAX];
-        size_t name_len = names_put_slot(name, list->pool, i);
-        len += span_copy(to + len, span_of_number(digits, name_len));
-        to[len++] = ':';
-        len += span_copy(to + len, (struct span){name, name_len});
-    }
-    return len;
-}
-
 /* Nothing need be scanned: the slots of a pool are known. False: no memory. */
-static bool listing_begin_pool(struct listing *it,
-                               const struct engine_list *list)
+static bool listing_begin_pool(struct listing *it)
 {
-    enum { HEAD_MAX = sizeof "1024:" - 1 };
-    size_t each = HEAD_MAX + list->pool.len + NAMES_SLOT_MAX;
-    assert(list->pool.len + NAMES_SLOT_MAX <= RESOURCE_MAX); /* handler.c */
-    char *text = malloc((size_t)list->limit * each);
-    if (text == NULL)
-        return false;
+    struct span pool = it->asked.pool;
+    assert(pool.len + NAMES_SLOT_MAX <= RESOURCE_MAX); /* handler.c */
     it->state = LISTING_INSPECTING;
-    it->earlier = 0;
-    bool is_kept = keep_names(it, (struct span){text, write_slots(list, text)});
-    free(text);
-    return is_kept;
+    it->asked.pool = (struct span){it->text, span_copy(it->text, pool)};
+    it->slots_left = it->asked.limit;
+    it->operations = calloc((size_t)it->slots_left, sizeof *it->operations);
+    return it->operations != NULL;
 }
 
 uint64_t listing_start(struct listings *listings,
@@ -535,8 +525,8 @@ uint64_t listing_start(struct listings *listings,
     };
     TAILQ_INSERT_TAIL(&listings->list, it, link);
     it->asked.prefix =
-        (struct span){it->prefix, span_copy(it->prefix, list->prefix)};
-    if (list->pool.len > 0 && !listing_begin_pool(it, list)) {
+        (struct span){it->text, span_copy(it->text, list->prefix)};
+    if (list->pool.len > 0 && !listing_begin_pool(it)) {
         listing_end(it);
         return 0;
     }

@@ -25,6 +25,8 @@
 #define any_client(c) if :: c = 0 :: c = 1 fi
 #define any_server(s) if :: s = 0 :: s = 1 fi
 #define any_node(n) if :: n = 0 :: n = 1 :: n = 2 fi
+#define MAX(a, b) (a > b -> a : b)
+#define DOWN(v) (v > 0 -> v - 1 : 0)
 #define IS_HOLDER(c) (COUNT(votes[c]) >= QUORUM)
 
 /* A choice of `do`: something fails. Without FAULTS this may happen any number

@@ -45,7 +45,6 @@ byte highest[NODES]; /* accepted in the slot; 0: none that matters */
 byte granted;
 
 #define MIN(a, b) (a < b -> a : b)
-#define MAX(a, b) (a > b -> a : b)
 #define MEDIAN \
     (MAX(MIN(ahead[0], ahead[1]), MIN(MAX(ahead[0], ahead[1]), ahead[2])))
 #define ARE_NEAR(a, b, most) ((a) <= (b) + (most) && (b) <= (a) + (most))

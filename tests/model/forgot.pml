@@ -7,9 +7,6 @@
  * other. A command or a reply may come late: a server that has sent an admission
  * waits for it, while the other one goes on.
  *
- * ONE_LOOK and NOT_TOGETHER, which ask the others less than the rule does, find
- * nothing within these bounds.
- *
  * NO_NAME: an admission does not name its machine, so it votes under any name.
  *
  * With NUMBERS no grant may have a lower number than an earlier one. With
@@ -273,12 +270,6 @@ inline note(s, m)
 #endif
 }
 
-#ifdef NOT_TOGETHER
-#define ANY_TIME true
-#else
-#define ANY_TIME false
-#endif
-
 /* Server and machine tell each other what they know of the other names; then
  * the machine may have told something about the target. */
 inline look(s, m)
@@ -299,16 +290,11 @@ inline look(s, m)
     :: target[s] != 0 && NAME(s, m) != NAME(s, target[s] - 1) &&
        !IS_OUTDATED(s, m) && !ARE_ENOUGH(again[s]) ->
         if
-#ifdef ONE_LOOK
-        :: true -> note(s, m)
-#endif
         :: !(told[s] & BIT(NAME(s, m))) ->
             told[s] = told[s] | BIT(NAME(s, m));
-#ifndef NOT_TOGETHER
             again[s] = 0;
             rest[s] = 0
-#endif
-        :: (told[s] & BIT(NAME(s, m))) && (ARE_ENOUGH(told[s]) || ANY_TIME) ->
+        :: (told[s] & BIT(NAME(s, m))) && ARE_ENOUGH(told[s]) ->
             note(s, m)
         :: else
         fi

@@ -25,14 +25,9 @@
 #define WINDOW 1 /* in ticks; see ATTACH */
 #endif
 #define Q T /* if this is safe, more is */
-#ifdef ONE_HEARTBEAT
-#define WAIT 1
-#else
-#define WAIT 2
-#endif
+#include "generations.pml"
 
 /* What is stored on node 0, and in a copy of its memory. */
-mtype = {NONE, CURRENT, OLDER};
 mtype admit = CURRENT;
 bit durable = 1, is_marked;
 byte lock, generation = 1;
@@ -48,36 +43,13 @@ bit is_sent;        /* a READMIT waits in its socket */
 byte witness;       /* the generation of node 0 that the others know */
 
 /* The servers. */
-byte known[SERVERS];  /* the high-water mark */
-byte wait[SERVERS];   /* since node 0's life was seen, + 1; 0: not seen */
 bit has_read[SERVERS];
-bit has_passed[SERVERS];
-
-/* What was promised. */
-byte left_;
-#define LEFT left_
 bit is_witnessed, knows[SERVERS]; /* who knows of the last promise */
 
-/* Generations are only compared, with node 0's and the copy's: 1 is the lower of the
- * two, 3 the higher; 2 is between them, 0 below, 4 above. */
-#define LEVEL(v) \
-    (v < low -> 0 : (v == low -> 1 : (v < high -> 2 : (v == high -> 3 : 4))))
-
-inline compress()
+inline compress_witnesses()
 {
-    copy_generation = (has_copy -> copy_generation : generation);
-    low = (generation < copy_generation -> generation : copy_generation);
-    high = (generation > copy_generation -> generation : copy_generation);
-    known[0] = LEVEL(known[0]);
-    known[1] = LEVEL(known[1]);
-    witness = LEVEL(witness);
-    generation = LEVEL(generation);
-    copy_generation = LEVEL(copy_generation);
-    low = 0;
-    high = 0
+    witness = LEVEL(witness)
 }
-
-#define MAX(a, b) (a > b -> a : b)
 
 /* What shows a look that the memory is that of the server's look before,
  * although the replication ID is another one. A node that was a replica shows it
@@ -116,12 +88,7 @@ byte age[SERVERS] = NONE_YET;
 #else
 #define IS_KNOWN(s) (is_of_admit[s] && IS_RECENT(s))
 #endif
-#ifdef MENDS_MARKED
-#define MAY_MEND true
-#else
-#define MAY_MEND (!is_marked)
-#endif
-#define MENDS(s) (admit == OLDER && MAY_MEND && IS_KNOWN(s) && !SHOWS_ID2 && \
+#define MENDS(s) (admit == OLDER && (!is_marked) && IS_KNOWN(s) && !SHOWS_ID2 && \
     !SHOWS_INPUT(s))
 
 inline forget_look(s)
@@ -548,8 +515,6 @@ inline begin_server(s)
     (has_copy && (LEFT <= copy_lock || is_copy_told || is_witnessed || \
                   knows[0] || knows[1]))
 #endif
-
-#define DOWN(v) (v > 0 -> v - 1 : 0)
 
 inline tick()
 {

@@ -689,10 +689,6 @@ inline admit(m)
 #if NAMES_2 != 0 || defined(BY_TIME)
     established = established | BIT(under[m]);
 #endif
-#ifdef REACH_ADMIT
-    is_reached = under[m] == REACH_ADMIT;
-    assert(!is_reached)
-#endif
 }
 
 /* Any server that admits it knows what these tell. */

@@ -96,7 +96,6 @@ byte marked;            /* a bit per client */
 #endif
 
 #define NUMBER(c) (c + 1)
-#define MAX(a, b) (a > b -> a : b)
 #define IN(bits, c) (((bits) & BIT(c)) != 0)
 #define ADD(bits, c) bits = bits | BIT(c)
 #define DROP(bits, c) bits = bits & ~BIT(c)

@@ -11,13 +11,8 @@
 #include "common.pml"
 
 #define T 3 /* max_ttl, in ticks; a tick is a heartbeat */
-#ifdef ONE_HEARTBEAT
-#define WAIT 1
-#else
-#define WAIT 2
-#endif
+#include "generations.pml"
 
-mtype = {NONE, CURRENT, OLDER};
 mtype admit[NODES] = CURRENT;
 bit is_away[NODES];
 byte witness[NODES];    /* on 1 and 2: node 0's generation */
@@ -27,34 +22,13 @@ byte lock, generation;
 bit has_copy;
 byte copy_lock, copy_generation;
 
-/* The servers. */
-byte known[SERVERS];
-byte wait[SERVERS];     /* since all needed nodes were there, + 1; 0: not */
 bit has_read[SERVERS * NODES];
-bit has_passed[SERVERS];
+bit knows[SERVERS], is_told[NODES]; /* of what was promised */
 
-/* What was promised, and who knows of it. */
-byte left_;
-#define LEFT left_
-bit knows[SERVERS], is_told[NODES];
-
-#define LEVEL(v) \
-    (v < low -> 0 : (v == low -> 1 : (v < high -> 2 : (v == high -> 3 : 4))))
-#define MAX(a, b) (a > b -> a : b)
-
-inline compress()
+inline compress_witnesses()
 {
-    copy_generation = (has_copy -> copy_generation : generation);
-    low = (generation < copy_generation -> generation : copy_generation);
-    high = (generation > copy_generation -> generation : copy_generation);
-    known[0] = LEVEL(known[0]);
-    known[1] = LEVEL(known[1]);
     witness[1] = LEVEL(witness[1]);
-    witness[2] = LEVEL(witness[2]);
-    generation = LEVEL(generation);
-    copy_generation = LEVEL(copy_generation);
-    low = 0;
-    high = 0
+    witness[2] = LEVEL(witness[2])
 }
 
 #ifdef EMPTY_WITNESS
@@ -236,8 +210,6 @@ inline begin_server(s)
 #define MAY_PUT_BACK (has_copy && (LEFT <= copy_lock || IS_WITNESSED || \
                                    knows[0] || knows[1]))
 #endif
-
-#define DOWN(v) (v > 0 -> v - 1 : 0)
 
 inline tick()
 {

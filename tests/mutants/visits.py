@@ -19,7 +19,7 @@ VISITS = [
     plant("watched lock that is seldom looked at", "sim", "watched", WATCHES,
           "EACH_US = 1000000, ", "EACH_US = 60000000, "),
     plant("watch answered by an older inspection", "unit watches",
-          "an_inspection_that_began_before_tells_a_client_nothing", WATCHES,
+          "another_version_is_told", WATCHES,
           "if (one->ticket.since_us <= it->began_us &&", "if (it->began_us > 0 &&"),
     plant("watch whose end tells what is old", "unit watches",
           "at_the_end_of_its_time_it_tells_nothing_that_is_old", WATCHES,

@@ -3,17 +3,18 @@ which HAProxy may use its connections to the server.
 """
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import socket
 import subprocess
-import time
 from pathlib import Path
 
 from nodes import Address
 from ports import free_ports
 from processes import end, spawn
 from tls import Tls
+from waiting import wait_until
 
 MODES = ("option http-keep-alive\n    http-reuse always",
          "option http-server-close",
@@ -67,19 +68,15 @@ class Balancer:
         with (directory / "haproxy.log").open("ab") as log:
             self.child = spawn(program(), "-db", "-f", str(file),
                                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._wait(30)
+        wait_until(self._listens, "HAProxy listens", 30)
 
-    def _wait(self, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        waiting = [one for addresses in self.addresses for one in addresses]
-        while waiting:
-            try:
-                socket.create_connection(waiting[-1], 1).close()
-                waiting.pop()
-            except OSError:
-                if time.monotonic() > deadline or self.died() is not None:
-                    raise
-                time.sleep(0.05)
+    def _listens(self) -> bool:
+        assert self.died() is None, "HAProxy has ended: see haproxy.log"
+        for address in itertools.chain(*self.addresses):
+            with socket.socket() as it:
+                if it.connect_ex(address) != 0:
+                    return False
+        return True
 
     def died(self) -> int | None:
         return self.child.poll()

@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cluster import NAMES, Cluster, Server
-from connection import Connection
 from history import (ACQUIRE, RELEASE, SECOND, Call, History, Span, Violation,
                      now)
-from identities import ANYBODY, WIDE
 from jobs import Job
 from memory import until
 from nodes import STATE, Node
@@ -105,10 +103,8 @@ class Misled(Job):
         super().__init__(name="misled client")
         self.server, self.history = cluster.mistaken, history
         self.names, self.rng = names, random.Random(len(history.spans))
-        tls = cluster.config.tls
-        self.connection = Connection(
-            self.server.address, context=tls.of_client(0) if tls else None)
-        self.head = (WIDE if cluster.config.identities else ANYBODY).head()
+        self.connection = cluster.visit(self.server)
+        self.head = cluster.head()
         self.stop = threading.Event()
         self.granted = 0
 

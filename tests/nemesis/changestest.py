@@ -100,9 +100,6 @@ def test_short() -> None:
                                         "limits")) > 20, drawn
 
 
-TESTS = (test_mistakes, test_other_names, test_epochs, test_limits,
-         test_restarts, test_short)
-
 
 # ---- with real nodes --------------------------------------------------------
 

@@ -9,11 +9,12 @@ import subprocess
 import time
 from pathlib import Path
 
-from identities import WIDE
+from connection import Connection
+from identities import ANYBODY, WIDE
 from nodes import Address, Config, Node, Process
 from plan import NODES, SERVERS
 from ports import free_ports
-from processes import spawn
+from processes import descriptors, spawn
 from tls import Tls
 
 NAMES = "abcde"  # of the nodes
@@ -97,7 +98,7 @@ class Server(Process):
 
     def descriptors(self) -> int:
         assert self.child
-        return len(os.listdir(f"/proc/{self.child.pid}/fd"))
+        return descriptors(self.child.pid)
 
     def sockets(self) -> list[str]:
         """What the descriptors are: targets, with ports and state of TCP."""
@@ -185,6 +186,15 @@ class Cluster:
         """Which the name does not lead to."""
         place = (self.nodes[name].place + NODES) % (2 * NODES)
         return self.machines[place]
+
+    def visit(self, server: Server) -> Connection:
+        """As a client does who may ask for everything, with this head."""
+        tls = self.config.tls
+        return Connection(server.address,
+                          context=tls.of_client(0) if tls else None)
+
+    def head(self) -> str:
+        return (WIDE if self.config.identities else ANYBODY).head()
 
     def connect(self, server: int, node: Node) -> socket.socket:
         """To the node, as this server does: through the proxy."""

@@ -130,10 +130,15 @@ class Injector(Spread):
     # ---- nodes --------------------------------------------------------------
 
     def pause(self, fault: Fault) -> Iterator[None]:
-        node = self.cluster.nodes[fault.target]
-        node.signal(signal.SIGSTOP)
+        return self._stopped(self.cluster.nodes[fault.target])
+
+    @staticmethod
+    def _stopped(*processes: Process) -> Iterator[None]:
+        for process in processes:
+            process.signal(signal.SIGSTOP)
         yield
-        node.signal(signal.SIGCONT)
+        for process in processes:
+            process.signal(signal.SIGCONT)
 
     def client_pause(self, fault: Fault) -> Iterator[None]:
         length_ms = max(1, int((fault.end - fault.begin) * 1000))
@@ -235,10 +240,7 @@ class Injector(Spread):
     # ---- servers ------------------------------------------------------------
 
     def server_pause(self, fault: Fault) -> Iterator[None]:
-        server = self.cluster.servers[fault.target]
-        server.signal(signal.SIGSTOP)
-        yield
-        server.signal(signal.SIGCONT)
+        return self._stopped(self.cluster.servers[fault.target])
 
     still = server_pause  # not for long: nobody takes it for dead
 
@@ -250,12 +252,7 @@ class Injector(Spread):
     # ---- everything at once -------------------------------------------------
 
     def suspend_all(self, _: Fault) -> Iterator[None]:
-        processes = [*self.cluster.nodes, *self.cluster.servers]
-        for process in processes:
-            process.signal(signal.SIGSTOP)
-        yield
-        for process in processes:
-            process.signal(signal.SIGCONT)
+        return self._stopped(*self.cluster.nodes, *self.cluster.servers)
 
     def sleep_all(self, fault: Fault) -> Iterator[None]:
         """In either order, and nodes in good order: one that keeps nothing
@@ -299,37 +296,35 @@ class Injector(Spread):
         yield
         self._unstall(fault.pairs, (fault.way,))
 
+    def _tell(self, fault: Fault, command: str, *rest: int) -> None:
+        for s, n in fault.pairs:
+            self.cluster.proxy.tell(command, s, n, *rest)
+
     def delay(self, fault: Fault) -> Iterator[None]:
         for ms in (int(fault.amount) // 2 + 1, 0):
-            for s, n in fault.pairs:
-                for way in (0, 1):
-                    self.cluster.proxy.tell("delay", s, n, way, ms, ms)
+            for way in (0, 1):
+                self._tell(fault, "delay", way, ms, ms)
             yield
 
     def lag(self, fault: Fault) -> Iterator[None]:
         for ms in (int(fault.amount), 0):
-            for s, n in fault.pairs:
-                self.cluster.proxy.tell("delay", s, n, fault.way, ms, ms // 10)
+            self._tell(fault, "delay", fault.way, ms, ms // 10)
             yield
 
     def slice(self, fault: Fault) -> Iterator[None]:
         for is_on in (1, 0):
-            for s, n in fault.pairs:
-                self.cluster.proxy.tell("slice", s, n, is_on)
+            self._tell(fault, "slice", is_on)
             yield
 
     def hold(self, fault: Fault) -> Iterator[None]:
-        length_ms = int((fault.end - fault.begin) * 1000)
-        for s, n in fault.pairs:
-            self.cluster.proxy.tell("hold", s, n, fault.way, length_ms)
+        self._tell(fault, "hold", fault.way,
+                   int((fault.end - fault.begin) * 1000))
         yield
 
     def reset(self, fault: Fault) -> Iterator[None]:
-        for s, n in fault.pairs:
-            self.cluster.proxy.tell("reset", s, n)
+        self._tell(fault, "reset")
         yield
 
     def half_close(self, fault: Fault) -> Iterator[None]:
-        for s, n in fault.pairs:
-            self.cluster.proxy.tell("finish", s, n, fault.way)
+        self._tell(fault, "finish", fault.way)
         yield

@@ -43,22 +43,19 @@ class MemoryFaults:
     # ---- lost whole ---------------------------------------------------------
 
     def kill_empty(self, fault: Fault) -> Iterator[None]:
-        node = self.cluster.nodes[fault.target]
-        node.kill()
-        node.wipe()
-        yield
-        node.start()
+        return self._killed(fault, Node.wipe)
 
     def kill_everysec(self, fault: Fault) -> Iterator[None]:
-        node = self.cluster.nodes[fault.target]
-        node.kill()
-        node.lose_end(is_short=fault.way == 1)
-        yield
-        node.start()
+        return self._killed(fault, lambda node: node.lose_end(fault.way == 1))
 
     def kill_always(self, fault: Fault) -> Iterator[None]:
+        return self._killed(fault, lambda node: None)
+
+    def _killed(self, fault: Fault,
+                lose: Callable[[Node], None]) -> Iterator[None]:
         node = self.cluster.nodes[fault.target]
         node.kill()
+        lose(node)
         yield
         node.start()
 
@@ -88,12 +85,10 @@ class MemoryFaults:
         self._ask(node, "REPLICAOF", "NO", "ONE")
 
     def peer_copy(self, fault: Fault) -> Iterator[None]:
-        node = self.cluster.nodes[fault.target]
-        node.kill()
-        node.wipe()
-        copy_files(self.cluster.nodes[fault.peer].data, node.data)
-        yield
-        node.start()
+        def replace(node: Node) -> None:
+            node.wipe()
+            copy_files(self.cluster.nodes[fault.peer].data, node.data)
+        return self._killed(fault, replace)
 
     # ---- an older one of its own --------------------------------------------
 

@@ -345,8 +345,7 @@ class Run:
         begin = now()
         limit_s = self.quarantine_s + SILENT_S + SLACK_S
         for server in self.cluster.servers:
-            connection = Connection(server.address, context=self._context(0))
-            head = WIDE.head() if self.cluster.config.identities else ""
+            connection, head = self.cluster.visit(server), self.cluster.head()
             status = 0
             while status != 201 and now() < begin + limit_s * SECOND:
                 name = f"alive{server.index}"

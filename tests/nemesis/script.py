@@ -5,7 +5,8 @@
 
 Moments are in ms. grant: an acquire that was granted; keyed: one with a key,
 always the same, for longer than others. killed: no call, but a span in which a
-server is down. Behind -- stands a comment.
+server is down. resources=p#0+p#1: two slots of a pool. Behind -- stands a
+comment.
 """
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from history import ACQUIRE, EXTEND, FREE, MS, WATCH, Call, Span
+from wants import SLOT
 
 BASE = 1_000 * MS  # long past, however lately the machine was booted
 GRANT, KEYED, KILLED = "grant", "keyed", "killed"
@@ -63,8 +65,8 @@ class Script:
         call.is_repeat = found["op"] == KEYED and call.status == 200
         for name, value in fields.items():
             kind = type(getattr(call, name))
-            setattr(call, name, tuple(value.split("+")) if kind is tuple
-                    else kind(value))
+            setattr(call, name, tuple(value.replace("#", SLOT).split("+"))
+                    if kind is tuple else kind(value))
         self.calls.append(call)
         self.locks[found["name"]] = call
 

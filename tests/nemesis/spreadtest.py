@@ -95,6 +95,3 @@ def test_read(node: Node) -> None:
         assert read(node, ["a", "b", "c", "d"]) == {
             "a": f"{NUMBER}.", "b": f"~{NUMBER}~", "c": "other",
             "d": "nothing"}
-
-
-TESTS = (test_due, test_lacks, test_compare)

@@ -17,9 +17,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 
 from cluster import Cluster
-from connection import Connection
 from history import ACQUIRE, MS, SECOND, Call, History, now
-from identities import ANYBODY, WIDE
 from jobs import Job
 from memory import MemoryFaults, Pairs, until
 from plan import NODES, Fault
@@ -37,19 +35,16 @@ class Asker(Job):
     def __init__(self, cluster: Cluster, history: History, server: int,
                  name: str, wait_ms: int = 0) -> None:
         super().__init__(name=f"strike at server {server}")
-        config = cluster.config
         self.call = Call(ACQUIRE, -1, server, (name,), TTL_MS, wait_ms=wait_ms)
         self.history = history
-        self.connection = Connection(
-            cluster.servers[server].address,
-            context=config.tls.of_client(0) if config.tls else None)
-        self.identity = WIDE if config.identities else ANYBODY
+        self.connection = cluster.visit(cluster.servers[server])
+        self.head = cluster.head()
 
     def work(self) -> None:
         call, want = self.call, Want(self.call.resources, "", "")
         call.of, call.sent = call.id, now()
         self.history.add(call)
-        self.connection.request(call, want.head() + self.identity.head(),
+        self.connection.request(call, want.head() + self.head,
                                 json.dumps(want.body(call)).encode())
         self.connection.close()
 

@@ -56,6 +56,3 @@ def test_slowest() -> None:
             [server] = {server for server, _ in strike.pairs}
             if strike.kind == "under-way":
                 assert timeouts_ms(seed)[server] == max(timeouts_ms(seed))
-
-
-TESTS = (test_alone, test_majority, test_turns, test_slowest)

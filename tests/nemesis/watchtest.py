@@ -94,6 +94,3 @@ def test_metronome() -> None:
     it.late = [(10, 5), (20, 50), (30, 7)]
     assert it.worst(5, 15) == 5 and it.worst(15, 35) == 50
     assert it.worst(40, 50) == 0
-
-
-TESTS = (test_watched, test_counted, test_load, test_metronome)

@@ -172,21 +172,19 @@ static struct permit *permit_first_waiting(const struct pool *pool)
  * it asks for: that of who pays for it, if it has to look, or the first's;
  * NULL: nobody's. */
 static const struct permit *choose_query(const struct pool *pool,
-                                         const struct permit *payer,
-                                         struct call *call, int *wanted)
+                                         const struct permit *payer, int *count,
+                                         int *wanted)
 {
     const struct permit *asking = payer->is_looked ? NULL : payer;
     const struct permit *it;
     for (it = TAILQ_FIRST(&pool->queue); it != NULL;
          it = TAILQ_NEXT(it, link)) {
-        call->count = (int)at_least(call->count, it->limit);
+        *count = (int)at_least(*count, it->limit);
         *wanted = (int)at_least(*wanted, it->wanted);
         if (asking == NULL && it->ticket.state == TICKET_QUEUED &&
             !it->is_looked)
             asking = it;
     }
-    if (asking != NULL)
-        call->key_hash = asking->ticket.key_hash;
     return asking;
 }
 
@@ -264,10 +262,16 @@ static bool query_may_begin(const struct permits *permits, struct pool *pool,
 }
 
 static struct ballot query_send(const struct permits *permits,
-                                const struct pool *pool, int node,
-                                struct call *call)
+                                const struct pool *pool, int node)
 {
-    return nodes_send(permits->nodes, node, call, pool->deadline_us,
+    const struct permit *asking = find_asking(pool);
+    struct call call = {.kind = CALL_SLOTS,
+                        .resource = pool->prefix,
+                        .count = pool->query.count};
+    if (asking != NULL)
+        call.key_hash = asking->ticket.key_hash;
+    return nodes_send(permits->tickets->operations->nodes, node, &call,
+                      pool->deadline_us,
                       slots_handle(pool, tag_bits(TAG_SLOTS, pool->queries)));
 }
 
@@ -278,11 +282,10 @@ static struct ballot query_send(const struct permits *permits,
 static void query_begin(struct permits *permits, struct pool *pool,
                         const struct permit *payer)
 {
-    int total = permits->env->settings.nodes, wanted = 1;
-    struct call call = {.kind = CALL_SLOTS, .resource = pool->prefix};
-    const struct permit *asking = choose_query(pool, payer, &call, &wanted);
+    int total = permits->env->settings.nodes, count = 0, wanted = 1;
+    const struct permit *asking = choose_query(pool, payer, &count, &wanted);
     pool->asking = asking != NULL ? slots_handle(asking, 0) : 0;
-    query_init(&pool->query, total, call.count, wanted);
+    query_init(&pool->query, total, count, wanted);
     if (asking != NULL)
         query_look(&pool->query, asking->limit, asking->wanted,
                    asking->only_repeats || asking->losses > 0);
@@ -292,18 +295,17 @@ static void query_begin(struct permits *permits, struct pool *pool,
     pool->query_us = environment_now(permits->env);
     pool->deadline_us = pool->query_us + permits->env->settings.node_timeout_us;
     pool->queried = permits->pools.events;
-    turns_begin(&permits->turns, payer->line, call.count, pool->query_us);
+    turns_begin(&permits->pools, payer->line, count, pool->query_us);
     pool->payer = payer->line;
     leave_line(permits, pool);
     pool->touched = (struct slotset){{0}};
     permits->env->metrics->permit_queries++;
     for (int i = 0; i < total; i++) {
         enum node_state refusal =
-            nodes_refusal(permits->nodes, i, CALL_ACQUIRE);
+            nodes_refusal(permits->tickets->operations->nodes, i, CALL_ACQUIRE);
         query_note_ballot(&pool->query, i,
-                          refusal != STATE_NONE
-                              ? ballot_unfit(refusal)
-                              : query_send(permits, pool, i, &call));
+                          refusal != STATE_NONE ? ballot_unfit(refusal)
+                                                : query_send(permits, pool, i));
     }
     (void)query_end(permits, pool);
 }
@@ -343,22 +345,16 @@ static struct slotset permits_pick(const struct permit *it, struct slotset open)
 /* The names of its slots' locks, joined. */
 static struct span join_names(const struct permit *it, char text[NAMES_LEN_MAX])
 {
-    char names[NAMES_LEN_MAX];
-    struct span list[NAMES_MAX];
-    size_t len = 0;
+    struct span pool = it->pool->name, list[NAMES_MAX];
+    char names[NAMES_LEN_MAX], *end = names + sizeof names, *at = names;
     int count = 0;
     for (int slot = slotset_next(&it->slots, 0); slot >= 0;
          slot = slotset_next(&it->slots, slot + 1)) {
-        char digits[DIGITS_MAX];
-        struct span number = span_of_number(digits, (uint64_t)slot);
         /* body.c refuses a pool or a count whose names do not fit */
         assert(count < NAMES_MAX &&
-               len + it->pool->prefix.len + number.len <= sizeof names);
-        struct span name = {names + len, 0};
-        name.len = span_copy(names + len, it->pool->prefix);
-        name.len += span_copy(names + len + name.len, number);
-        len += name.len;
-        list[count++] = name;
+               pool.len + NAMES_SLOT_MAX <= (size_t)(end - at));
+        list[count] = (struct span){at, names_put_slot(at, pool, slot)};
+        at += list[count++].len;
     }
     return (struct span){text, names_join(text, list, count)};
 }
@@ -423,7 +419,7 @@ static void permits_take_outcome(struct permit *it)
     struct pool *pool = it->pool;
     int64_t now_us = environment_now(it->permits->env);
     struct operation *operation =
-        operation_find(it->permits->operations, it->ticket.operation);
+        operation_find(it->permits->tickets->operations, it->ticket.operation);
     const struct engine_result *result = operation_take(operation, now_us);
     enum outcome outcome = result->outcome;
     bool is_won = outcome == OUTCOME_GRANTED;
@@ -462,17 +458,17 @@ static void permits_try(struct permit *it, const struct slotset *slots)
     it->is_blind = it->event > it->pool->informed && !it->is_blocked;
     pool_try(it->pool, slots);
     permits->env->metrics->permit_tries++;
-    ticket_try(&it->ticket, &(struct request){
-                                .resource = join_names(it, text),
-                                .asked_us = it->asked_us,
-                                .is_choice = true,
-                                .owned_by = OWNER_PERMIT,
-                            });
-    if (it->ticket.operation != 0) {
-        if (it->ticket.is_answered)
-            permits_take_outcome(it);
+    struct request try = {
+        .resource = join_names(it, text),
+        .asked_us = it->asked_us,
+        .is_choice = true,
+        .owned_by = OWNER_PERMIT,
+    };
+    bool is_tried = ticket_try(&it->ticket, &try);
+    if (is_tried)
+        permits_take_outcome(it);
+    if (is_tried || it->ticket.operation != 0)
         return;
-    }
     const struct engine_result none = /* no memory */
         result_plain(OUTCOME_NO_QUORUM, permits->env->settings.nodes);
     pool_note_tried(it->pool, slots, false);
@@ -625,18 +621,12 @@ static void permits_on_tried(struct ticket *ticket)
  */
 static bool query_repeat(struct permits *permits, struct pool *pool, int node)
 {
-    struct call call = {.kind = CALL_SLOTS,
-                        .resource = pool->prefix,
-                        .count = pool->query.count};
-    const struct permit *it = find_asking(pool);
     if (pool->repeated & nodeset_of(node))
         return false;
-    if (pool->asking != 0 && it == NULL)
+    if (pool->asking != 0 && find_asking(pool) == NULL)
         return false; /* its client has left */
-    if (it != NULL)
-        call.key_hash = it->ticket.key_hash;
     pool->repeated |= nodeset_of(node);
-    return query_send(permits, pool, node, &call).vote == VOTE_PENDING;
+    return query_send(permits, pool, node).vote == VOTE_PENDING;
 }
 
 void permits_on_reply(struct permits *permits, int node, uint64_t tag,
@@ -709,7 +699,7 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     }
     it->limit = request->limit;
     it->wanted = request->count;
-    it->line = &permits->turns.lines[request->asker];
+    it->line = &permits->pools.lines[request->asker];
     it->asked_us = asked->asked_us;
     it->is_looked = it->ticket.key_hash.len == 0;
     it->only_repeats = request->only_repeats;
@@ -904,8 +894,8 @@ void permits_tick(struct permits *permits, int64_t now_us)
 
 /* ---- the module --------------------------------------------------------- */
 
-void permits_init(struct permits *permits, struct nodes *nodes,
-                  struct tickets *tickets, struct waits *waits)
+void permits_init(struct permits *permits, struct tickets *tickets,
+                  struct waits *waits)
 {
     static const struct ticket_rules rules = {
         permit_leave,     permits_dismiss,     OWNER_PERMIT,
@@ -913,13 +903,10 @@ void permits_init(struct permits *permits, struct nodes *nodes,
         permits_on_timer,
     };
     *permits = (struct permits){
-        .env = nodes->env,
-        .nodes = nodes,
-        .operations = tickets->operations,
+        .env = tickets->env,
         .tickets = tickets,
         .waits = waits,
     };
-    turns_init(&permits->turns);
     pools_init(&permits->pools);
     tickets_add_kind(tickets, WAITING_PERMIT, sizeof(struct permit), &rules);
 }

@@ -30,16 +30,13 @@
 
 struct permits {
     const struct environment *env;
-    struct nodes *nodes;
-    struct operations *operations;
     struct tickets *tickets;
     struct waits *waits; /* announcements, how many wait for a pool */
-    struct turns turns;
     struct pools pools;
 };
 
-void permits_init(struct permits *permits, struct nodes *nodes,
-                  struct tickets *tickets, struct waits *waits);
+void permits_init(struct permits *permits, struct tickets *tickets,
+                  struct waits *waits);
 void permits_fini(struct permits *permits);
 
 /* What is asked for, beside the request, whose resource is the pool's name. */

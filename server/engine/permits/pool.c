@@ -228,6 +228,8 @@ void pools_init(struct pools *pools)
     slots_init(&pools->slots, sizeof(struct pool), POOLS_MAX);
     TAILQ_INIT(&pools->idle);
     TAILQ_INIT(&pools->waited_for);
+    for (int i = 0; i < ASKERS_MAX; i++)
+        TAILQ_INIT(&pools->lines[i].pools);
 }
 
 static void pool_give(struct pools *pools, struct pool *pool)
@@ -417,14 +419,6 @@ void pool_free_later(struct pool *pool, int slot, int64_t at_us)
 
 /* ---- whose query is next ----------------------------------------------- */
 
-void turns_init(struct turns *turns)
-{
-    for (int i = 0; i < ASKERS_MAX; i++) {
-        turns->lines[i] = (struct line){.until_us = 0};
-        TAILQ_INIT(&turns->lines[i].pools);
-    }
-}
-
 void turns_join(struct line *line, struct pool *pool)
 {
     TAILQ_INSERT_TAIL(&line->pools, pool, turn);
@@ -451,13 +445,13 @@ int64_t turns_from_us(const struct pool *pool)
                : 0;
 }
 
-void turns_begin(struct turns *turns, struct line *line, int slots,
+void turns_begin(struct pools *pools, struct line *line, int slots,
                  int64_t now_us)
 {
     int sharers = 1;
     for (int i = 0; i < ASKERS_MAX; i++)
         sharers +=
-            &turns->lines[i] != line && turns->lines[i].until_us > now_us;
+            &pools->lines[i] != line && pools->lines[i].until_us > now_us;
     line->until_us =
         at_least(line->until_us, now_us) + (int64_t)SLOT_US * slots * sharers;
     line->open += slots;

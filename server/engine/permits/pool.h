@@ -17,7 +17,6 @@
 #include "../../lock/metrics.h"
 #include "../port/call.h"
 
-struct line;
 struct permit;
 struct waitqueue;
 
@@ -180,6 +179,13 @@ struct pool {
     char text[RESOURCE_MAX];
 };
 
+/* Of one identity: the pools that it wants to know about, see below. */
+struct line {
+    TAILQ_HEAD(, pool) pools;
+    int64_t until_us; /* its queries so far may take the nodes */
+    int open;         /* slots that the nodes are being asked about */
+};
+
 struct pools {
     void *index; /* for tsearch(3) */
     struct slots slots;
@@ -187,6 +193,7 @@ struct pools {
     TAILQ_HEAD(, pool) waited_for;
     int idle_count;
     uint64_t events; /* the order in which things happen */
+    struct line lines[ASKERS_MAX];
 };
 
 void pools_init(struct pools *pools);
@@ -239,19 +246,6 @@ void pool_free_later(struct pool *pool, int slot, int64_t at_us);
  * first served; no pool is in two lines.
  */
 
-/* Of one identity. */
-struct line {
-    TAILQ_HEAD(, pool) pools;
-    int64_t until_us; /* its queries so far may take the nodes */
-    int open;         /* slots that the nodes are being asked about */
-};
-
-struct turns {
-    struct line lines[ASKERS_MAX];
-};
-
-void turns_init(struct turns *turns);
-
 /* The pool is in no line, and goes to the end of this one. */
 void turns_join(struct line *line, struct pool *pool);
 
@@ -266,7 +260,7 @@ struct pool *turns_leave(struct pool *pool);
 int64_t turns_from_us(const struct pool *pool);
 
 /* A query of so many slots begins, for this line. */
-void turns_begin(struct turns *turns, struct line *line, int slots,
+void turns_begin(struct pools *pools, struct line *line, int slots,
                  int64_t now_us);
 
 /* It has ended. Returns the pool whose turn may have come; NULL: none. */

@@ -6,7 +6,7 @@ enum { TICKETS_MAX = 100000 }; /* the connections are fewer */
 
 /* ---- lists --------------------------------------------------------------- */
 
-/* NULL: none, as it is new or goes. */
+/* NULL: it does not count any more. */
 static void move(struct ticket *it, struct ticket_list *to)
 {
     struct tickets *all = it->all;
@@ -38,7 +38,6 @@ static void ticket_end(struct ticket *it)
 static void ticket_on_settled(void *client)
 {
     struct ticket *it = client;
-    it->is_answered = true;
     if (it->operation != 0) /* or it has just begun */
         rules_of(it)->on_tried(it);
 }
@@ -50,8 +49,6 @@ void tickets_init(struct tickets *tickets, struct operations *operations)
     slots_init(&tickets->slots, sizeof(struct ticket), TICKETS_MAX);
     for (int i = 0; i < WAITING_KINDS; i++)
         TAILQ_INIT(&tickets->waiting[i].tickets);
-    TAILQ_INIT(&tickets->passing.tickets);
-    TAILQ_INIT(&tickets->apart.tickets);
     env->metrics->waiters_max = (uint64_t)env->settings.waiters_max;
 }
 
@@ -100,7 +97,6 @@ void *ticket_new(struct tickets *tickets, enum metrics_waiting kind,
     it->owner_len = span_copy(it->owner, asked->owner);
     it->key_hash = (struct span){it->key_hash_text,
                                  span_copy(it->key_hash_text, asked->key_hash)};
-    move(it, &tickets->apart);
     return it;
 }
 
@@ -114,8 +110,8 @@ void ticket_join(struct ticket *it)
 {
     assert(it->state == TICKET_NEW);
     it->state = TICKET_QUEUED;
-    move(it,
-         ticket_waits(it) ? &it->all->waiting[it->kind] : &it->all->passing);
+    if (ticket_waits(it))
+        move(it, &it->all->waiting[it->kind]);
 }
 
 void ticket_set_timer(const struct ticket *it, int64_t at_us)
@@ -126,17 +122,25 @@ void ticket_set_timer(const struct ticket *it, int64_t at_us)
                       at_us);
 }
 
-void ticket_try(struct ticket *it, struct request *try)
+/* True: the operation has its outcome already. */
+static bool ticket_begin(struct operations *operations, uint64_t *handle,
+                         const struct request *asked)
+{
+    *handle = operation_start(operations, asked);
+    const struct operation *operation = operation_find(operations, *handle);
+    return operation != NULL && operation->state == OPERATION_SETTLED;
+}
+
+bool ticket_try(struct ticket *it, struct request *try)
 {
     it->state = TICKET_TRYING;
-    it->is_answered = false;
     ticket_set_timer(it, 0);
     try->call = LOCK_ACQUIRE;
     try->owner = (struct span){it->owner, it->owner_len};
     try->key_hash = it->key_hash;
     try->ttl_ms = it->ttl_ms;
     try->client = it;
-    it->operation = operation_start(it->all->operations, try);
+    return ticket_begin(it->all->operations, &it->operation, try);
 }
 
 bool ticket_goes_on(struct ticket *it, int64_t now_us)
@@ -172,7 +176,7 @@ void ticket_leave(struct ticket *it, int64_t now_us)
     if (ticket_waits(it) && it->kind != WAITING_WATCH)
         metrics_observe_wait(it->all->env->metrics, now_us - it->since_us);
     it->state = TICKET_SETTLED;
-    move(it, &it->all->apart);
+    move(it, NULL);
     ticket_set_timer(it, 0);
 }
 
@@ -240,7 +244,7 @@ bool ticket_is_refused(struct ticket *it, int same)
 
 void ticket_linger(struct ticket *it)
 {
-    if (it->list != &it->all->passing)
+    if (it->list != NULL)
         return; /* it counts already */
     if (is_full(it->all))
         ticket_settle_plainly(it, OUTCOME_TOO_MANY_WAITERS);
@@ -358,14 +362,13 @@ void tickets_on_timer(struct tickets *tickets, uint32_t index)
 bool look_begin(struct operations *operations, uint64_t *look,
                 struct span resource, enum request_owner owner, void *client)
 {
-    *look = operation_start(operations, &(struct request){
-                                            .call = LOCK_INSPECT,
-                                            .resource = resource,
-                                            .owned_by = owner,
-                                            .client = client,
-                                        });
-    const struct operation *operation = operation_find(operations, *look);
-    return operation != NULL && operation->state == OPERATION_SETTLED;
+    return ticket_begin(operations, look,
+                        &(struct request){
+                            .call = LOCK_INSPECT,
+                            .resource = resource,
+                            .owned_by = owner,
+                            .client = client,
+                        });
 }
 
 void look_end(struct operations *operations, uint64_t *look)

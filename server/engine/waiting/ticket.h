@@ -22,11 +22,10 @@
  *   any       its client leaves       gone, by abandon: what it tries or was
  *                                     granted is released
  *
- * Each ticket is in exactly one list. Those that wait, QUEUED or TRYING, are in
- * the list of their kind; waiters_max limits the sum of these. Those of clients
- * that do not wait, a permit or a reader behind others, are in the list
- * passing, without a limit, while the nodes are asked for them. If it is not
- * their turn, they linger: that counts as waiting.
+ * Those that wait, QUEUED or TRYING, are in the list of their kind; waiters_max
+ * limits the sum of these. One whose client does not wait, a permit or a reader
+ * behind others, is in none while the nodes are asked for it. If it is not its
+ * turn, it lingers: that counts as waiting.
  */
 #ifndef REDLOCKD_TICKET_H
 #define REDLOCKD_TICKET_H
@@ -52,11 +51,10 @@ struct ticket_list {
 struct ticket {
     struct slots_head head;
     struct tickets *all;
-    TAILQ_ENTRY(ticket) link; /* in list */
-    struct ticket_list *list;
+    TAILQ_ENTRY(ticket) link;
+    struct ticket_list *list; /* that it counts in; NULL: none */
     enum metrics_waiting kind;
     enum ticket_state state;
-    bool is_answered;   /* its operation settled while it was being started */
     uint64_t operation; /* the try under way, or the grant; 0: none */
     void *client;
     int64_t ttl_ms;
@@ -94,9 +92,7 @@ struct tickets {
     struct slots slots;
     const struct ticket_rules *rules[WAITING_KINDS];
     struct ticket_list waiting[WAITING_KINDS];
-    struct ticket_list passing;
-    struct ticket_list apart; /* new, or settled */
-    bool is_stopped;          /* nobody waits any more */
+    bool is_stopped; /* nobody waits any more */
 };
 
 void tickets_init(struct tickets *tickets, struct operations *operations);
@@ -140,8 +136,8 @@ void ticket_linger(struct ticket *it);
 void ticket_set_timer(const struct ticket *it, int64_t at_us);
 
 /* A try begins; without memory it has no operation. The rest of try is as for
- * an acquire. */
-void ticket_try(struct ticket *it, struct request *try);
+ * an acquire. True: it has its outcome already, and on_tried is not called. */
+bool ticket_try(struct ticket *it, struct request *try);
 
 /* After a lost try. False: its time is up, or the server stops: answered. */
 bool ticket_goes_on(struct ticket *it, int64_t now_us);

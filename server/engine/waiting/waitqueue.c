@@ -35,9 +35,7 @@ struct several {
 
 void waitqueues_init(struct waitqueues *queues)
 {
-    queues->index = NULL;
-    queues->arrivals = 0;
-    queues->looks = WAITQUEUES_LOOKS;
+    *queues = (struct waitqueues){.looks = WAITQUEUES_LOOKS};
     TAILQ_INIT(&queues->list);
     TAILQ_INIT(&queues->listened);
     TAILQ_INIT(&queues->vacant);
@@ -114,8 +112,6 @@ void waitqueues_unuse(struct waitqueues *queues, struct waitqueue *queue)
 /* False: no memory, and nothing has changed. */
 static bool make_places(struct waiter *it, struct span names)
 {
-    it->count = 0;
-    it->several = NULL;
     it->places = &it->only;
     if (!names_are_several(names))
         return true;

@@ -635,19 +635,19 @@ static bool waits_begin(struct waiter *it)
     if (it->is_shared && it->ticket.key_hash.len > 0)
         look_date(it, now_us);
     set_trying(it, it);
-    ticket_try(&it->ticket,
-               &(struct request){
-                   .resource = it->ticket.name,
-                   .asked_us = claim_try(&it->claim, now_us),
-                   .is_shared = it->is_shared,
-                   .only_repeats = it->is_shared && !waiter_is_contender(it),
-                   .is_choice = ticket_waits(&it->ticket),
-                   .nonce = it->has_nonce ? it->nonce : NULL,
-                   .own = it->own,
-                   .owned_by = OWNER_WAITER,
-               });
+    struct request try = {
+        .resource = it->ticket.name,
+        .asked_us = claim_try(&it->claim, now_us),
+        .is_shared = it->is_shared,
+        .only_repeats = it->is_shared && !waiter_is_contender(it),
+        .is_choice = ticket_waits(&it->ticket),
+        .nonce = it->has_nonce ? it->nonce : NULL,
+        .own = it->own,
+        .owned_by = OWNER_WAITER,
+    };
+    bool is_tried = ticket_try(&it->ticket, &try);
     if (it->ticket.operation != 0)
-        return it->ticket.is_answered;
+        return is_tried;
     it->ticket.state = TICKET_QUEUED; /* no memory: later */
     set_trying(it, NULL);
     if (!ticket_waits(&it->ticket)) {

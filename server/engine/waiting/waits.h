@@ -2,12 +2,9 @@
  * Acquires that wait while others hold the lock: a queue for each resource,
  * first come, first served. Pure.
  *
- * ticket.h tells how one waits and ends. A try is lost if the lock is held, or
- * without a quorum. When the server stops, the contender of a queue still tries
- * once.
- *
  * Only the contender of a queue tries, by an operation of its own: mostly the
- * first, see waitqueue.c. It is woken by one of these:
+ * first, see waitqueue.c. It is woken by one of these, and tries once more when
+ * the server stops:
  *
  *   release       a release of the lock passes through this server: the acquire
  *                 follows it to each node in the same batch
@@ -17,13 +14,11 @@
  *   retry         a random delay has passed, a long one while a quorum
  *                 announces releases of the holder
  *
- * Announcements are hints (below). When a quorum begins to announce,
- * the contender tries once more, as a release may have been missed.
+ * Announcements are hints. When a quorum begins to announce, the contender
+ * tries once more, as a release may have been missed.
  *
  * A waiter with the key of the present holder repeats an acquire that was
- * granted: it need not wait, as the lock is its own (below).
- *
- * Order among several servers is best effort (below).
+ * granted: it need not wait, as the lock is its own.
  */
 #ifndef REDLOCKD_WAITS_H
 #define REDLOCKD_WAITS_H

@@ -3,8 +3,7 @@
  * is sent once more within its request.
  */
 #include "../../lib/suite/suite.h"
-#include "../play.h"
-#include "pooling.h"
+#include "waiting.h"
 
 enum { FLUSHED = UNFIT(NO_SCRIPT) };
 
@@ -71,15 +70,9 @@ TEST(a_release_is_sent_again_once)
 
 TEST(a_query_is_sent_again_once)
 {
-    engine_op op = pooling_ask(1, 1, 0);
-    pooling_hold();
-    ck_assert_int_eq(pooling_queries(), 1);
-    int sent = play_count(CALL_SLOTS);
+    waiting_play("a#1,0 held queries=1");
     play_answer_range(CALL_SLOTS, 0, PLAY_NODES, FLUSHED);
-    ck_assert_int_eq(play_count(CALL_SLOTS), 2 * sent);
-    pooling_tell(3, "1");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    engine_close(play.engine, op);
+    waiting_play("queries=2 told3:1 a=held a.");
 }
 
 TEST(a_scan_is_sent_again_once)

@@ -2,6 +2,7 @@
  * A page of locks: a scan of one node, then an inspection of each name.
  */
 
+#include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 #include "../starve.h"
@@ -304,6 +305,23 @@ TEST(many_inspections_are_begun_a_few_at_a_time)
     answer_inspect("hhh");
     ck_assert_int_eq(play.answers, 1);
     (void)end_page(op, TURN_MAX + 1);
+}
+
+/* Nothing is scanned: the names of its slots are known. */
+TEST(so_are_those_of_a_pool)
+{
+    const struct engine_list slots = {.limit = TURN_MAX + 1,
+                                      .pool = span_of("pool")};
+    engine_op op = engine_list(play.engine, &slots, NULL);
+    ck_assert_int_eq(count_open(CALL_INSPECT), 5 * TURN_MAX);
+    for (int i = 0; i < TURN_MAX; i++)
+        answer_inspect("fffff");
+    ck_assert_int_eq(count_open(CALL_INSPECT), 5);
+    answer_inspect("hhhhh");
+    ck_assert(span_is(engine_page_lock(play.engine, op, 0)->resource,
+                      "pool" NAMES_SLOT "32"));
+    (void)end_page(op, 1);
+    ck_assert_int_eq(play_count(CALL_SCAN), 0);
 }
 
 TEST(lists_take_turns)

@@ -1,107 +1,52 @@
 /*
  * Permits: how a free slot is found.
  */
-#include <stdio.h>
-
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
-#include "pooling.h"
 #include "waiting.h"
 
 SUITE(permits, .set_up = play_begin, .tear_down = play_end);
 
-#define KEY "0123456789012345678901"
-
-/* ---- what follows what ----------------------------------------------------
- */
-
-enum repeating { NO_KEY, HAS_KEY, ONLY_REPEATS };
-
-static engine_op ask_for(int limit, int permits, enum repeating repeating)
-{
-    return waiting_acquire((struct engine_acquire){
-        .resource = span_of("pool"),
-        .key_hash = span_of(repeating == NO_KEY ? "" : KEY),
-        .limit = limit,
-        .permits = permits,
-        .only_repeats = repeating == ONLY_REPEATS});
-}
-
-/*
- * So many slots are taken from here when it asks for permits. Then, word by
- * word: digits, it asks the nodes, and three of them tell this; ">1", it tries
- * this slot; "held", others have it; "granted"; and what comes of it.
- */
-static const struct {
-    int taken, limit, permits;
-    enum repeating repeating;
-    const char *story;
-    enum outcome outcome;
-} stories[] = {
+/* Digits of 3 nodes are a query's answer: 0 is free, 2 has its key. */
+static const char *const stories[] = {
     /* each gets another slot at the first try, as the others are known */
-    {0, 1, 1, NO_KEY, ">0 granted", OUTCOME_GRANTED},
+    "a#1,0 slots=0 grant a=granted queries=0",
     /* a query is only a hint: the first that is there gets it */
-    {0, 3, 1, NO_KEY, ">* held 110 >2 held 111", OUTCOME_HELD},
+    "a#3,0 held told3:110 slots=2 held told3:111 a=held tries=2 queries=2",
     /* its holder died, or released it through another server */
-    {2, 2, 1, NO_KEY, "10 >1 granted", OUTCOME_GRANTED},
+    "full#2 a#2,0 tries=2 told3:10 slots=1 grant a=granted",
     /* all or none */
-    {1, 3, 3, NO_KEY, "100", OUTCOME_HELD},
+    "full#1 a#3,0,n3 told3:100 a=held tries=1",
     /* others had a node, and one was slow: its own slot seemed lost */
-    {0, 4, 1, HAS_KEY, "0021 >2 held 0021 >2", OUTCOME_PENDING},
-    {0, 4, 1, ONLY_REPEATS, "0001", OUTCOME_HELD},
-    {0, 4, 1, ONLY_REPEATS, "0021 >2 held", OUTCOME_HELD},
+    "a#4,k,0 tries=0 told3:0021 slots=2 held told3:0021 slots=2 a=pending",
+    "a#4,o,0 told3:0001 a=held tries=0",
+    "a#4,o,0 told3:0021 slots=2 held tries=1 a=held",
+    /* what few nodes have, after a loss, is left from a lost try */
+    "a#4,k,0 told:1121 held told2:1120 from2:1110 from3:1110 tries=1 "
+    "from4:1110 tries=2 slots=3 a-",
+    /* and no permit that counts: one that may only repeat gets nothing */
+    "a#4,o,0 told2:0021 from2:0001 from3:0001 a=pending from4:0001 a=held "
+    "tries=0",
+    /* several permits are one lock of several slots */
+    "a#4,0,n4 slots=0+1+2+3 grant a=granted",
 };
-
-static void play_word(struct span word, int *tries, int *queries)
-{
-    if (span_is(word, "held")) {
-        pooling_hold();
-    } else if (span_is(word, "granted")) {
-        pooling_grant();
-    } else if (word.ptr[0] == '>') {
-        ++*tries;
-        if (word.ptr[1] != '*')
-            ck_assert_str_eq(pooling_tried(),
-                             textf("pool" NAMES_SLOT "%c", word.ptr[1]));
-    } else {
-        ++*queries;
-        ck_assert_int_eq(pooling_queries(), *queries);
-        pooling_tell(3, textf("%.*s", (int)word.len, word.ptr));
-    }
-}
 
 TEST_EACH(tries_follow_queries_until_there_is_no_free_slot, stories)
 {
-    int tries = stories[_i].taken, queries = 0;
-    struct span rest = span_of(stories[_i].story);
-    for (int i = 0; i < stories[_i].taken; i++)
-        (void)pooling_win(stories[_i].limit);
-    engine_op op =
-        ask_for(stories[_i].limit, stories[_i].permits, stories[_i].repeating);
-    while (rest.len > 0) {
-        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        play_word(span_take(&rest, ' '), &tries, &queries);
-    }
-    ck_assert_int_eq(pooling_tries(), tries);
-    ck_assert_int_eq(pooling_queries(), queries);
-    ck_assert_int_eq(play_outcome(op), stories[_i].outcome);
+    waiting_play(stories[_i]);
 }
 
 /* ---- without waiting ---------------------------------------------------- */
 
 TEST(a_permit_is_a_lock_on_a_slot)
 {
-    engine_op op = pooling_ask(10, 1, 0);
-    ck_assert_int_eq(pooling_tries(), 1);
-    ck_assert_int_eq(pooling_queries(), 0);
-    ck_assert(strncmp(pooling_tried(), SLOT(), 5) == 0);
-    pooling_grant();
-    const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
-    ck_assert(span_is(result->resource, pooling_tried()));
+    waiting_play("a#10,0 tries=1 queries=0 grant a=granted");
+    const struct engine_result *result = play_result(waiting_op('a'));
+    ck_assert(strncmp(waiting_tried(), SLOT(), 5) == 0);
+    ck_assert(span_is(result->resource, waiting_tried()));
     ck_assert(span_is(result->owner, "web-3"));
     ck_assert_int_gt(result->validity_ms, 29000);
-    engine_close(play.engine, op);
+    waiting_play("a.");
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
     ck_assert_uint_eq(play.metrics.permit_grants, 1);
 }
@@ -111,37 +56,29 @@ TEST(each_gets_another_slot_at_the_first_try)
 {
     bool is_taken[10] = {false};
     for (int i = 0; i < 10; i++) {
-        const char *name = pooling_win(10);
-        int slot = name[5] - '0';
+        int slot = waiting_win(10)[5] - '0';
         ck_assert(slot >= 0 && slot < 10 && !is_taken[slot]);
         is_taken[slot] = true;
     }
-    ck_assert_int_eq(pooling_tries(), 10);
-    ck_assert_int_eq(pooling_queries(), 0);
+    waiting_play("tries=10 queries=0");
 }
 
 /* Two clients that ask at once must not meet. */
 TEST(those_under_way_try_different_slots)
 {
-    (void)pooling_ask(2, 1, 0);
-    const char *first = textf("%s", pooling_tried());
-    (void)pooling_ask(2, 1, 0);
-    ck_assert_str_ne(first, pooling_tried());
+    waiting_play("a#2,0");
+    const char *first = textf("%s", waiting_tried());
+    waiting_play("b#2,0");
+    ck_assert_str_ne(first, waiting_tried());
 }
 
 TEST(a_full_pool_is_refused_after_a_query)
 {
-    (void)pooling_win(2);
-    (void)pooling_win(2);
-    engine_op op = pooling_ask(2, 1, 0);
-    ck_assert_int_eq(pooling_tries(), 2);
-    ck_assert_int_eq(pooling_queries(), 1);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    pooling_tell(3, "11");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    ck_assert(span_is(play_result(op)->resource, "pool"));
-    ck_assert_int_eq(play_result(op)->remaining_ms, 5000);
-    engine_close(play.engine, op);
+    waiting_play("full#2 a#2,0 tries=2 queries=1 a=pending told3:11 a=held");
+    const struct engine_result *result = play_result(waiting_op('a'));
+    ck_assert(span_is(result->resource, "pool"));
+    ck_assert_int_eq(result->remaining_ms, 5000);
+    waiting_play("a.");
     ck_assert_uint_eq(play.metrics.permit_refusals, 1);
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_HELD], 1);
 }
@@ -150,46 +87,38 @@ TEST(a_full_pool_is_refused_after_a_query)
 TEST(who_loses_most_first_tries_asks_first)
 {
     int lost = 0;
-    (void)pooling_ask(1, 1, 0);
-    while (pooling_tries() == 1) {
+    waiting_play("a#1,0");
+    while (play_count(CALL_ACQUIRE) == PLAY_NODES) {
         ck_assert_int_lt(lost++, 20);
-        pooling_hold();
-        pooling_tell(5, "0");
-        pooling_grant();
-        pooling_release(SLOT(0), 7);
+        waiting_play("held told:0 grant free#0");
         play_answer_range(CALL_RELEASE, 0, PLAY_NODES, VOTE_DELETED);
         play.sent_count = 0;
-        (void)pooling_ask(1, 1, 0);
+        waiting_play("a#1,0");
     }
     ck_assert_int_gt(lost, 1);
-    ck_assert_int_eq(pooling_queries(), 1);
+    waiting_play("queries=1");
 }
 
 /* Without answers, or without nodes. */
 TEST_RANGE(without_answers_there_is_no_quorum, 0, 2)
 {
-    (void)pooling_win(1);
-    if (_i == 1)
-        play_nodes_down(3);
-    engine_op op = pooling_ask(1, 1, 0);
+    waiting_play(_i == 1 ? "full#1 down:3 a#1,0" : "full#1 a#1,0");
     if (_i == 0) {
-        pooling_tell(2, "0");
+        waiting_play("told2:0");
         play_advance(play_settings.node_timeout_us + 1000);
-        ck_assert_int_eq(play_result(op)->votes[4].vote, VOTE_UNANSWERED);
+        ck_assert_int_eq(play_result(waiting_op('a'))->votes[4].vote,
+                         VOTE_UNANSWERED);
     }
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert(span_is(play_result(op)->resource, "pool"));
-    engine_close(play.engine, op);
+    waiting_play("a=no_quorum");
+    ck_assert(span_is(play_result(waiting_op('a'))->resource, "pool"));
+    waiting_play("a.");
 }
 
-TEST(a_key_that_an_acl_denies_is_told)
+TEST_RANGE(a_key_that_an_acl_denies_is_told, 0, 2)
 {
-    engine_op op = pooling_ask(1, 1, 0);
+    waiting_play(_i == 0 ? "a#1,0" : "a#1");
     play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_KEY_REFUSED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_KEY_REFUSED);
-    engine_op other = pooling_ask(1, 1, POOLING_WAIT_MS);
-    play_answer_range(CALL_ACQUIRE, 0, 5, VOTE_KEY_REFUSED);
-    ck_assert_int_eq(play_outcome(other), OUTCOME_KEY_REFUSED);
+    waiting_play("a=refused");
 }
 
 /* ---- whose query is next ------------------------------------------------ */
@@ -198,14 +127,12 @@ TEST(a_key_that_an_acl_denies_is_told)
 static engine_op ask_as(int asker, const char *pool, int limit)
 {
     static int keys;
-    char key_hash[KEY_HASH_LEN + 1];
-    snprintf(key_hash, sizeof key_hash, "%02d%020d", asker, ++keys);
-    return waiting_acquire(
-        (struct engine_acquire){.resource = span_of(pool),
-                                .key_hash = span_of(key_hash),
-                                .limit = limit,
-                                .permits = 1,
-                                .asker = asker});
+    return waiting_acquire((struct engine_acquire){
+        .resource = span_of(pool),
+        .key_hash = span_of(textf("%02d%020d", asker, ++keys)),
+        .limit = limit,
+        .permits = 1,
+        .asker = asker});
 }
 
 /* Each for a large pool of its own. */
@@ -224,46 +151,20 @@ static const struct play_call *newest_query(void)
     return it;
 }
 
-/* So many of the letter. */
-static const char *repeated(char letter, int count)
-{
-    static char letters[POOL_SLOTS_MAX + 1];
-    memset(letters, letter, (size_t)count);
-    letters[count] = '\0';
-    return letters;
-}
-
 /* All nodes answer the oldest query that is open: no slot is free. */
-static void tell_of_large(void)
-{
-    pooling_tell(PLAY_NODES, repeated('1', POOL_SLOTS_MAX));
-}
+#define FULL "told:1*1000 "
 
 /* Of each server, whoever causes them: they take the nodes' time. */
 TEST(queries_of_many_large_pools_take_turns)
 {
-    enum { POOLS = 6 };
-    engine_op ops[POOLS];
-    ask_for_many(0, POOLS, ops);
-    for (int i = 1; i <= 3; i++) { /* one after the other */
-        ck_assert_int_eq(pooling_queries(), i);
-        tell_of_large();
-        play_advance(1);
-    }
-    ck_assert_int_eq(pooling_queries(), 3);
-    play_advance(11000);
-    ck_assert_int_eq(pooling_queries(), 4);
-    play_advance(11000); /* the nodes are slow */
-    ck_assert_int_eq(pooling_queries(), 4);
-    tell_of_large();
-    play_advance(1);
-    ck_assert_int_eq(pooling_queries(), 5);
-    tell_of_large();
-    play_advance(11000);
-    tell_of_large();
-    ck_assert_int_eq(play.answers, POOLS);
-    play_advance(1000000); /* nothing is left to do */
-    ck_assert_int_eq(pooling_queries(), POOLS);
+    engine_op ops[6];
+    ask_for_many(0, 6, ops);
+    waiting_play("queries=1 " FULL "pass:1 queries=2 " FULL "pass:1 queries=3 "
+                 /* one after the other */
+                 FULL "pass:1 queries=3 pass:11000 queries=4 "
+                 "pass:11000 queries=4 " /* the nodes are slow */
+                 FULL "pass:1 queries=5 " FULL "pass:11000 " FULL "answers=6 "
+                 "pass:1000000 queries=6"); /* nothing is left to do */
 }
 
 /* The query of a pool that nobody uses any more ends, too. */
@@ -272,21 +173,20 @@ TEST(a_query_without_answers_holds_up_no_other_for_long)
     engine_op ops[2];
     ask_for_many(1, 2, ops);
     (void)engine_abandon(play.engine, ops[0]);
-    ck_assert_int_eq(pooling_queries(), 1);
+    waiting_play("queries=1");
     play_advance(play_settings.node_timeout_us + 1000);
-    ck_assert_int_eq(pooling_queries(), 2);
-    ck_assert_int_eq(play_outcome(ops[1]), OUTCOME_PENDING);
+    waiting_play("queries=2 answers=0");
 }
 
 TEST(an_identity_that_asks_for_much_holds_up_no_other)
 {
     engine_op ops[10];
     ask_for_many(1, 10, ops);
-    ck_assert_int_eq(pooling_queries(), 1);
+    waiting_play("queries=1");
     (void)ask_as(2, "small", 3);
-    ck_assert_int_eq(pooling_queries(), 2);
+    waiting_play("queries=2");
     (void)ask_as(3, "large", POOL_SLOTS_MAX);
-    ck_assert_int_eq(pooling_queries(), 3);
+    waiting_play("queries=3");
     ck_assert_str_eq(newest_query()->resource, "large" NAMES_SLOT);
 }
 
@@ -300,7 +200,7 @@ TEST(identities_share_the_nodes_time)
     for (int ms = 0; ms < 100; ms++) {
         while (play_find(CALL_SLOTS, 0) != NULL) {
             queries[play_find(CALL_SLOTS, 0)->resource[6] - '1']++;
-            tell_of_large();
+            waiting_play(FULL);
         }
         play.sent_count = 0;
         play_advance(1000);
@@ -317,9 +217,9 @@ TEST(an_identity_that_asks_for_much_holds_up_no_other_in_its_pool)
     engine_op ops[10];
     ask_for_many(1, 10, ops);
     (void)ask_as(1, "large:1:9", POOL_SLOTS_MAX);
-    ck_assert_int_eq(pooling_queries(), 1);
+    waiting_play("queries=1");
     (void)ask_as(2, "large:1:9", POOL_SLOTS_MAX);
-    ck_assert_int_eq(pooling_queries(), 2);
+    waiting_play("queries=2");
     ck_assert_str_eq(newest_query()->resource, "large:1:9" NAMES_SLOT);
     ck_assert_int_eq(newest_query()->call.key_hash.ptr[1], '2');
 }
@@ -331,98 +231,50 @@ TEST(a_pool_whose_clients_left_loses_its_turn)
     ask_for_many(1, 4, ops);
     for (int i = 1; i < 3; i++)
         (void)engine_abandon(play.engine, ops[i]);
-    tell_of_large();
-    play_advance(1);
-    ck_assert_int_eq(pooling_queries(), 2);
+    waiting_play(FULL "pass:1 queries=2");
     ck_assert_str_eq(newest_query()->resource, "large:1:3" NAMES_SLOT);
 }
 
-/* ---- several permits ---------------------------------------------------- */
-
-TEST(several_permits_are_one_lock_of_several_slots)
+/* In the order of their names, not of their numbers. */
+TEST(the_names_of_slots_are_sorted)
 {
-    engine_op op = pooling_ask(12, 12, 0);
+    waiting_play("a#11,0,n11");
     ck_assert_str_eq(
-        pooling_tried(),
-        SLOT(0) "\n" SLOT(1) "\n" SLOT(10) "\n" SLOT(11) "\n" SLOT(2) "\n" SLOT(3) "\n" SLOT(
+        waiting_tried(),
+        SLOT(0) "\n" SLOT(1) "\n" SLOT(10) "\n" SLOT(2) "\n" SLOT(3) "\n" SLOT(
             4) "\n" SLOT(5) "\n" SLOT(6) "\n" SLOT(7) "\n" SLOT(8) "\n" SLOT(9));
-    pooling_grant();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
 /* ---- a repeat ----------------------------------------------------------- */
 
 /* Also one that gets no other. */
-TEST_RANGE(a_repeat_gets_the_slot_that_it_has, HAS_KEY, ONLY_REPEATS + 1)
+TEST_RANGE(a_repeat_gets_the_slot_that_it_has, 0, 2)
 {
-    engine_op op = ask_for(4, 1, (enum repeating)_i);
-    ck_assert_int_eq(pooling_tries(), 0);
-    ck_assert(span_is(play_find(CALL_SLOTS, 0)->call.key_hash, KEY));
-    pooling_tell(3, "0021");
-    ck_assert_str_eq(pooling_tried(), SLOT(2));
-    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN "+" KEY);
-    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(play_result(op)->is_repeat);
-    ck_assert(span_is(play_result(op)->resource, SLOT(2)));
-}
-
-/* What few nodes have, after a loss, is left from a lost try. */
-TEST(a_repeat_tries_a_leftover_once)
-{
-    engine_op op = ask_for(4, 1, HAS_KEY);
-    pooling_tell(PLAY_NODES, "1121");
-    pooling_hold();
-    pooling_tell(2, "1120");
-    for (int i = 2; i < PLAY_NODES; i++) {
-        ck_assert_int_eq(pooling_tries(), 1);
-        pooling_tell_from(i, "1110");
-    }
-    ck_assert_int_eq(pooling_tries(), 2);
-    ck_assert_str_eq(pooling_tried(), SLOT(3));
-    ck_assert(!engine_abandon(play.engine, op));
+    waiting_play(_i == 0 ? "a#4,k,0 tries=0" : "a#4,o,0 tries=0");
+    ck_assert(span_is(play_find(CALL_SLOTS, 0)->call.key_hash, PLAY_KEY));
+    waiting_play("told3:0021 slots=2 own repeat a=repeated");
+    ck_assert(span_is(play_result(waiting_op('a'))->resource, SLOT(2)));
 }
 
 /* So that two at the same moment meet, and one of them repeats. */
 TEST(the_same_key_tries_the_same_slot)
 {
-    engine_op op = ask_for(100, 1, HAS_KEY);
-    pooling_tell(3, repeated('0', 100));
-    const char *first = textf("%s", pooling_tried());
-    ck_assert_int_eq(pooling_tries(), 1);
-    ck_assert(!engine_abandon(play.engine, op));
-    (void)ask_for(100, 1, HAS_KEY);
-    pooling_tell(3, repeated('0', 100));
-    ck_assert_int_eq(pooling_tries(), 2);
-    ck_assert_str_eq(pooling_tried(), first);
+    waiting_play("a#100,k,0 told3:0*100 tries=1");
+    const char *first = textf("%s", waiting_tried());
+    waiting_play("a- a#100,k,0 told3:0*100 tries=2");
+    ck_assert_str_eq(waiting_tried(), first);
 }
 
 TEST(what_it_would_repeat_has_just_expired)
 {
-    engine_op op = ask_for(4, 1, ONLY_REPEATS);
-    pooling_tell(3, "0021");
-    pooling_grant();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    waiting_play("a#4,o,0 told3:0021 grant a=held");
     ck_assert_int_gt(play_count(CALL_RELEASE), 0);
-    ck_assert(span_is(play_result(op)->resource, "pool"));
-    engine_close(play.engine, op);
+    ck_assert(span_is(play_result(waiting_op('a'))->resource, "pool"));
+    waiting_play("a.");
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 0);
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_HELD], 1);
     ck_assert_uint_eq(play.metrics.permit_refusals, 1);
-    (void)pooling_win(4);
-}
-
-/* What two nodes have is no permit that counts. */
-TEST(one_that_may_only_repeat_gets_nothing_that_few_nodes_have)
-{
-    engine_op op = ask_for(4, 1, ONLY_REPEATS);
-    pooling_tell(2, "0021");
-    for (int i = 2; i < PLAY_NODES; i++) {
-        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        pooling_tell_from(i, "0001");
-    }
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    ck_assert_int_eq(pooling_tries(), 0);
+    (void)waiting_win(4);
 }
 
 /* ---- without memory ------------------------------------------------------ */
@@ -450,7 +302,7 @@ TEST(without_memory_nothing_is_begun)
                 continue;
             if (wait_ms > 0) {
                 play_await_round(PLAY_NODES);
-                pooling_grant();
+                waiting_grant();
                 ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
             } else {
                 ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
@@ -464,50 +316,38 @@ TEST(without_memory_nothing_is_begun)
 /* While it is tried, or when it is granted. */
 TEST_RANGE(a_client_that_left_gives_its_slot_back, 0, 2)
 {
-    engine_op op = pooling_ask(1, 1, 0);
-    if (_i == 1)
-        pooling_grant();
-    ck_assert(engine_abandon(play.engine, op) == (_i == 1));
+    waiting_play(_i == 0 ? "a#1,0" : "a#1,0 grant");
+    ck_assert(engine_abandon(play.engine, waiting_op('a')) == (_i == 1));
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
-    if (_i == 0)
-        pooling_grant();
-    ck_assert_str_eq(pooling_win(1), SLOT(0));
+    waiting_play(_i == 0 ? "grant b#1,0 slots=0 grant b=granted"
+                         : "b#1,0 slots=0 grant b=granted");
 }
 
 TEST(a_grant_that_is_taken_too_late_is_none)
 {
-    engine_op op = pooling_ask(1, 1, 0);
-    pooling_grant();
-    play_advance(31000000);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
-    ck_assert(span_is(play_result(op)->resource, "pool"));
-    engine_close(play.engine, op);
+    waiting_play("a#1,0 grant pass:31000000");
+    ck_assert_int_eq(play_outcome(waiting_op('a')), OUTCOME_VALIDITY_EXHAUSTED);
+    ck_assert(span_is(play_result(waiting_op('a'))->resource, "pool"));
+    waiting_play("a.");
 }
 
-/* Nobody is left in its pool when the nodes answer: it is idle, and once. */
+/* Nobody is left in its pool when the nodes answer: it is idle, and once. What
+ * they tell is told to the next, too. */
 TEST(story_63_a_query_outlives_the_last_that_asked)
 {
-    for (int i = 0; i < 3; i++) {
-        engine_op op = ask_for(3, 1, HAS_KEY);
-        ck_assert(!engine_abandon(play.engine, op));
-        pooling_tell(3, "110");
-        /* it is told to the next, too */
-        ck_assert_int_eq(pooling_queries(), i + 1);
-    }
-    ck_assert_str_eq(pooling_win(3), SLOT(2));
+    for (int i = 1; i <= 3; i++)
+        waiting_play(textf("a#3,k,0 a- told3:110 queries=%d", i));
+    waiting_play("a#3,0 slots=2");
 }
 
 /* Both lists use the same link. A pool that is in the idle list twice stays
  * there when a client waits for it: the next idle pool joins the wrong list. */
 TEST(story_63_a_pool_that_is_used_again_is_not_idle)
 {
-    ck_assert(!engine_abandon(play.engine, ask_for(3, 1, HAS_KEY)));
-    pooling_tell(3, "110");
-    engine_op op = pooling_ask(3, 1, POOLING_WAIT_MS);
+    waiting_play("a#3,k,0 a- told3:110 a#3");
     engine_op other = waiting_acquire((struct engine_acquire){
         .resource = span_of("other"), .limit = 1, .permits = 1});
     ck_assert(!engine_abandon(play.engine, other));
-    play_advance(100000); /* looks at all pools that are waited for */
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_uint_eq(metrics_waiters(&play.metrics), 1);
+    waiting_play("pass:100000 " /* looks at all pools that are waited for */
+                 "a=pending waits=1");
 }

@@ -2,10 +2,7 @@
  * The limit of those that wait, whatever they wait for, and what it leaves
  * alone.
  */
-#include <stdio.h>
-
 #include "../../lib/suite/suite.h"
-#include "pooling.h"
 #include "waiting.h"
 
 enum { MOST = 4 };
@@ -18,6 +15,14 @@ static void begin(void)
 
 SUITE(tickets, .set_up = begin, .tear_down = play_end);
 
+static engine_op ask_permit(int64_t wait_ms)
+{
+    return waiting_acquire((struct engine_acquire){.resource = span_of("pool"),
+                                                   .wait_ms = wait_ms,
+                                                   .limit = 1,
+                                                   .permits = 1});
+}
+
 /* What a client may wait for, in turn. */
 static engine_op wait_for(int kind)
 {
@@ -25,7 +30,7 @@ static engine_op wait_for(int kind)
     case 0:
         return waiting_ask();
     case 1:
-        return pooling_ask(1, 1, POOLING_WAIT_MS);
+        return ask_permit(WAITING_MS);
     default:
         return engine_watch(play.engine, PLAY_RESOURCE, span_of("1"),
                             WAITING_MS, NULL);
@@ -63,9 +68,7 @@ TEST(a_server_that_stops_answers_all_that_wait)
     engine_op ops[MOST];
     for (int i = 0; i < MOST; i++)
         ops[i] = wait_for(i);
-    waiting_find_held();
-    pooling_hold();
-    engine_stop_waiting(play.engine);
+    waiting_play("held held stop");
     for (int i = 0; i < MOST; i++)
         ck_assert_int_eq(play_outcome(ops[i]), OUTCOME_STOPPED);
     ck_assert_int_eq(play.answers, MOST);
@@ -78,19 +81,16 @@ TEST(a_server_that_stops_answers_all_that_wait)
 TEST(what_does_not_wait_has_no_limit)
 {
     for (int i = 0; i < MOST + 1; i++)
-        ck_assert_int_eq(play_outcome(pooling_ask(1, 1, 0)), OUTCOME_PENDING);
+        ck_assert_int_eq(play_outcome(ask_permit(0)), OUTCOME_PENDING);
     for (int i = 0; i < MOST; i++)
         ck_assert_int_eq(play_outcome(wait_for(i)), OUTCOME_PENDING);
 }
 
 static engine_op ask_for_large(int number)
 {
-    char name[24], key_hash[KEY_HASH_LEN + 1];
-    snprintf(name, sizeof name, "large:%d", number);
-    snprintf(key_hash, sizeof key_hash, "%022d", number);
     return waiting_acquire(
-        (struct engine_acquire){.resource = span_of(name),
-                                .key_hash = span_of(key_hash),
+        (struct engine_acquire){.resource = span_of(textf("large:%d", number)),
+                                .key_hash = span_of(textf("%022d", number)),
                                 .limit = POOL_SLOTS_MAX,
                                 .permits = 1});
 }
@@ -108,7 +108,7 @@ TEST(permits_that_stand_in_line_for_a_query_count)
     check_refused(waiting_ask());
     play_advance(play_settings.node_timeout_us + 1000);
     ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(pooling_queries(), 2);
+    ck_assert_int_eq(waiting_queries(), 2);
     /* it has its turn, but counts to its end */
     ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], MOST);
     (void)engine_abandon(play.engine, ops[1]);
@@ -120,12 +120,8 @@ TEST(permits_that_stand_in_line_for_a_query_count)
 /* A query asks for one key at a time. */
 TEST(permits_with_keys_of_one_pool_count_but_the_first)
 {
-    for (int i = 0; i < 1 + MOST; i++)
-        (void)pooling_ask_with_key(3, 1, "0123456789012345678901");
-    ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], MOST);
-    check_refused(pooling_ask_with_key(3, 1, "0123456789012345678901"));
-    engine_stop_waiting(play.engine);
-    ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], 0);
+    waiting_play("a#3,k,0 b#3,k,0 c#3,k,0 d#3,k,0 e#3,k,0 waits=4 f#3,k,0 "
+                 "f=full f. stop waits=0");
 }
 
 /* ---- readers ------------------------------------------------------------ */

@@ -4,7 +4,7 @@
 #include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 
-enum { NAMES = 5, CLIENTS = 12, STEPS = 20000 };
+enum { NAMES = 5, CLIENTS = 12, STEPS = 5000 };
 
 static const char *const all_names[NAMES] = {"a", "b", "c", "d", "e"};
 
@@ -24,6 +24,7 @@ static void setup(void)
 
 static void join(struct client *it, const char *text)
 {
+    it->waiter = (struct waiter){0};
     it->names = (struct span){it->text, (size_t)PRINT_TO(it->text, "%s", text)};
     ck_assert(waitqueues_enrol(&queues, &it->waiter, it->names));
     waitqueues_join(&queues, &it->waiter);

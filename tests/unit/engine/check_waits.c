@@ -9,6 +9,34 @@ static const struct engine_acquire patient = {
 
 SUITE(waits, .set_up = play_begin, .tear_down = play_end);
 
+static const char *const stories[] = {
+    /* only the first of a queue tries */
+    "a@ b@ c@ tries=1 held waits=3 round:2 grant "
+    "a=granted b=pending c=pending answers=1",
+    /* another resource has a queue of its own */
+    "a@ b@1 tries=2",
+    /* a release during an attempt causes another at once */
+    "a@ free@ tries=1 held tries=2 grant a=granted",
+    /* whoever is first then tries soon */
+    "a@,1 b@ pass:2000 held answers=1 round:2 grant b=granted",
+    /* a grant that comes a little late counts: what is under way when the time
+       is up is waited for */
+    "a@,1 pass:2000 a=pending grant a=granted",
+    /* who leaves in the middle is passed over */
+    "a@ b@ c@ held b- waits=2 a- round:2 grant c=granted",
+    /* whoever waits when the server stops is told at once */
+    "a@ b@ held stop a=stopped b=stopped a. b. "
+    "c@ held c=stopped d@ grant d=granted",
+    /* whoever queues up when the server has stopped is told at once: it would
+       have to queue up behind one that tries */
+    "stop a@ b@ tries=1 b=stopped grant a=granted",
+};
+
+TEST_EACH(clients_have_one_queue, stories)
+{
+    waiting_play(stories[_i]);
+}
+
 /* ---- granted ------------------------------------------------------------ */
 
 TEST(a_free_lock_is_granted_at_once)
@@ -37,17 +65,6 @@ TEST(an_outcome_may_be_looked_at_before_it_is_taken)
     ck_assert_int_eq(play_outcome(last), OUTCOME_STOPPED);
 }
 
-TEST(only_the_first_of_a_queue_tries)
-{
-    waiting_play("a@ b@ c@ tries=1 held waits=3 round:2 grant "
-                 "a=granted b=pending c=pending answers=1");
-}
-
-TEST(another_resource_has_a_queue_of_its_own)
-{
-    waiting_play("a@ b@1 tries=2");
-}
-
 TEST(the_next_acquire_follows_right_behind_a_release)
 {
     engine_op a = waiting_ask(), b = waiting_ask();
@@ -68,11 +85,6 @@ TEST(the_next_acquire_follows_right_behind_a_release)
     waiting_grant();
     ck_assert_int_eq(play_outcome(b), OUTCOME_GRANTED);
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_RELEASE], 1);
-}
-
-TEST(a_release_during_an_attempt_causes_another_at_once)
-{
-    waiting_play("a@ free@ tries=1 held tries=2 grant a=granted");
 }
 
 TEST(it_tries_when_the_ttl_has_ended)
@@ -127,32 +139,19 @@ TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
 
 TEST(when_its_time_is_up_without_a_quorum_it_is_told_so)
 {
-    play_nodes_down(3);
-    waiting_play("a@,1000 answers=0 pass:1001000 a=no_quorum");
+    waiting_play("down:3 a@,1000 answers=0 pass:1001000 a=no_quorum");
     ck_assert_int_eq(play_result(waiting_op('a'))->votes[0].vote, VOTE_UNFIT);
 }
 
 TEST(it_waits_for_a_quorum_as_well)
 {
-    play_nodes_down(3);
-    waiting_play("a@ pass:1000000 a=pending");
+    waiting_play("down:3 a@ pass:1000000 a=pending");
     play_node_up(1);
     play_await_round(3); /* of three nodes */
     for (int i = 0; i < PLAY_NODES; i++)
         if (play_find(CALL_ACQUIRE, i) != NULL)
             play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     waiting_play("a=granted");
-}
-
-TEST(whoever_is_first_then_tries_soon)
-{
-    waiting_play("a@,1 b@ pass:2000 held answers=1 round:2 grant b=granted");
-}
-
-/* What is under way when the time is up is waited for. */
-TEST(a_grant_that_comes_a_little_late_counts)
-{
-    waiting_play("a@,1 pass:2000 a=pending grant a=granted");
 }
 
 TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
@@ -205,11 +204,6 @@ TEST(a_grant_of_a_client_that_left_goes_to_the_next)
     waiting_play("tries=2 grant b=granted");
 }
 
-TEST(who_leaves_in_the_middle_is_passed_over)
-{
-    waiting_play("a@ b@ c@ held b- waits=2 a- round:2 grant c=granted");
-}
-
 /* The same lock may have a client that does not wait. */
 TEST(an_abandoned_acquire_wakes_those_that_wait)
 {
@@ -233,18 +227,6 @@ TEST(a_queue_has_a_limit)
     ck_assert_int_eq(
         play_outcome(waiting_ask_for(span_of("order:43"), WAITING_MS)),
         OUTCOME_PENDING);
-}
-
-TEST(whoever_waits_when_the_server_stops_is_told_at_once)
-{
-    waiting_play("a@ b@ held stop a=stopped b=stopped a. b. "
-                 "c@ held c=stopped d@ grant d=granted");
-}
-
-/* It would have to queue up behind one that tries. */
-TEST(whoever_queues_up_when_the_server_has_stopped_is_told_at_once)
-{
-    waiting_play("stop a@ b@ tries=1 b=stopped grant a=granted");
 }
 
 /* Whichever allocation fails: it is refused, or has its turn later. */

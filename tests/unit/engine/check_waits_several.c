@@ -14,6 +14,29 @@
 
 SUITE(waits_several, .set_up = play_begin, .tear_down = play_end);
 
+static const char *const queue_stories[] = {
+    /* a release of any of them lets it try */
+    "a@1+2 held free@2 tries=2 for@1+2 held free@1 tries=3 held "
+    "free@1+2 tries=4 " /* once, not twice */
+    "grant tries=4",
+    /* a release of several wakes those that wait for one */
+    "a@1 held b@2 held free@1+2 tries=4 grant grant "
+    "a=granted b=granted",
+    /* it holds up nobody who can go */
+    "b@2 held c@1+2 tries=1 a@1 tries=2 for@1 grant a=granted "
+    "c=pending",
+    /* when it is its turn it waits for an attempt under way */
+    "b@2 held c@1+2 a@1 b- free@2 tries=2 " /* a tries */
+    "held tries=3 for@1+2 grant c=granted",
+    /* when the server stops all are told once */
+    "a@1+2 b@1 c@1+2 d@1 held stop answers=4 waits=0",
+};
+
+TEST_EACH(each_resource_has_a_queue, queue_stories)
+{
+    waiting_play(queue_stories[_i]);
+}
+
 #define LONG_OWNER                                                             \
     "0123456789012345678901234567890123456789012345678901234567890123"
 
@@ -59,25 +82,6 @@ TEST(several_are_asked_for_in_one_call)
     waiting_play("a. waits=0");
 }
 
-TEST(a_release_of_any_of_them_lets_it_try)
-{
-    waiting_play("a@1+2 held free@2 tries=2 for@1+2 held free@1 tries=3 held "
-                 "free@1+2 tries=4 " /* once, not twice */
-                 "grant tries=4");
-}
-
-TEST(a_release_of_several_wakes_those_that_wait_for_one)
-{
-    waiting_play("a@1 held b@2 held free@1+2 tries=4 grant grant "
-                 "a=granted b=granted");
-}
-
-TEST(it_holds_up_nobody_who_can_go)
-{
-    waiting_play("b@2 held c@1+2 tries=1 a@1 tries=2 for@1 grant a=granted "
-                 "c=pending");
-}
-
 /* Nor a reader, who may wait or not, and have a key or none. */
 TEST_RANGE(it_holds_up_no_reader_who_can_go, 0, 4)
 {
@@ -91,12 +95,6 @@ TEST_RANGE(it_holds_up_no_reader_who_can_go, 0, 4)
     ck_assert_int_eq(call->readers_max, play_settings.readers_max);
     play_answer_range(call->kind, 0, 3, VOTE_GRANTED);
     waiting_play("a=granted c=pending");
-}
-
-TEST(when_it_is_its_turn_it_waits_for_an_attempt_under_way)
-{
-    waiting_play("b@2 held c@1+2 a@1 b- free@2 tries=2 " /* a tries */
-                 "held tries=3 for@1+2 grant c=granted");
 }
 
 /* The first one leaves, or is granted: so the second one may go, and the third
@@ -171,9 +169,4 @@ TEST(it_takes_any_announcement)
     for (int i = 0; i < 3; i++)
         engine_on_announced(play.engine, i, B, 1);
     waiting_play("tries=3");
-}
-
-TEST(when_the_server_stops_all_are_told_once)
-{
-    waiting_play("a@1+2 b@1 c@1+2 d@1 held stop answers=4 waits=0");
 }

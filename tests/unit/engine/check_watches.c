@@ -8,88 +8,38 @@
 #include "../starve.h"
 #include "waiting.h"
 
-enum { TICK_US = 20000, EACH_US = 1000000, SOON_US = 100000, WAIT_MS = 10000 };
+enum { EACH_US = 1000000, SOON_US = 100000 };
 
 SUITE(watches, .set_up = play_begin, .tear_down = play_end);
 
-static engine_op watch(const char *known)
-{
-    return engine_watch(play.engine, PLAY_RESOURCE, span_of(known), WAIT_MS,
-                        NULL);
-}
+static const char *const stories[] = {
+    /* it is answered when the holder is another; then nobody looks */
+    "a?1 soon:1 pass:500000 looks=1 later:1 answers=0 later:2 answers=1 a~2 "
+    "pass:3000000 looks=3",
+    /* or when there is none, or is one again */
+    "a?1 b?free soon:- answers=1 a~free later:- later:3 answers=2 b~3",
+    /* many share an inspection */
+    "a?1 b?2 c?1 d?2 soon:2 answers=2 a~2 c~2 later:1 answers=4 b~1 d~1",
+    /* one that began before tells a client nothing, who may know more than it
+     */
+    "a?2 pass:20000 looks=1 pass:5000 b?2 seen answers=1 a~1 soon:2 answers=1 "
+    "later:- b~free",
+    /* without a quorum it waits */
+    "a?1,1500 down:3 pass:1400000 answers=0 pass:200000 answers=1 a=no_quorum "
+    "a.",
+};
 
-/* An inspection comes within so long; all nodes tell this value. */
-static void find(int64_t within_us, const char *value)
+TEST_EACH(another_version_is_told, stories)
 {
-    int before = play_count(CALL_INSPECT);
-    for (int64_t us = 0; us < within_us && play_count(CALL_INSPECT) == before;
-         us += TICK_US)
-        play_advance(TICK_US);
-    ck_assert_int_eq(play_count(CALL_INSPECT), before + PLAY_NODES);
-    if (value != NULL)
-        play_hold_range(CALL_INSPECT, 0, PLAY_NODES, value);
-    else
-        play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
-    play.sent_count = 0;
-}
-
-static void expect(engine_op op, enum outcome outcome, int64_t number)
-{
-    const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, outcome);
-    ck_assert_int_eq(result->number, number);
-    engine_close(play.engine, op);
-}
-
-TEST(it_is_answered_when_the_holder_is_another)
-{
-    engine_op op = watch("1");
-    find(SOON_US, PLAY_TOKEN_OF(1));
-    play_advance(EACH_US / 2);
-    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
-    find(EACH_US, PLAY_TOKEN_OF(1));
-    ck_assert_int_eq(play.answers, 0);
-    find(EACH_US + TICK_US, PLAY_TOKEN_OF(2));
-    ck_assert_int_eq(play.answers, 1);
-    expect(op, OUTCOME_FOUND, 2);
-    /* nobody is left to inspect it for */
-    play_advance(3 * EACH_US);
-    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
-}
-
-TEST(or_when_there_is_none_or_is_one_again)
-{
-    engine_op freed = watch("1"), taken = watch("free");
-    find(SOON_US, NULL);
-    ck_assert_int_eq(play.answers, 1);
-    expect(freed, OUTCOME_NOT_FOUND, 0);
-    find(EACH_US + TICK_US, NULL);
-    find(EACH_US + TICK_US, PLAY_TOKEN_OF(3));
-    ck_assert_int_eq(play.answers, 2);
-    expect(taken, OUTCOME_FOUND, 3);
-}
-
-TEST(many_share_an_inspection)
-{
-    engine_op ops[50];
-    for (int i = 0; i < 50; i++)
-        ops[i] = watch(i % 2 == 0 ? "1" : "2");
-    find(SOON_US, PLAY_TOKEN_OF(2));
-    ck_assert_int_eq(play.answers, 25);
-    for (int i = 0; i < 50; i += 2)
-        expect(ops[i], OUTCOME_FOUND, 2);
-    find(EACH_US + TICK_US, PLAY_TOKEN_OF(1));
-    ck_assert_int_eq(play.answers, 50);
-    for (int i = 1; i < 50; i += 2)
-        expect(ops[i], OUTCOME_FOUND, 1);
+    waiting_play(stories[_i]);
 }
 
 /* How many inspections there are in this time; each finds the lock free. */
 static int inspections_within(int64_t us)
 {
     int count = 0;
-    for (; us > 0; us -= TICK_US) {
-        play_advance(TICK_US);
+    for (; us > 0; us -= WAITING_TICK_US) {
+        play_advance(WAITING_TICK_US);
         int calls = play_count(CALL_INSPECT);
         for (int i = 0; i < calls / PLAY_NODES; i++)
             play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
@@ -106,9 +56,10 @@ static void watch_many(int locks)
     for (int i = 1; i <= locks; i++) {
         struct span lock = span_of(textf("a%03d%s", i, names));
         ck_assert_uint_ne(
-            engine_watch(play.engine, lock, span_of("free"), WAIT_MS, NULL), 0);
+            engine_watch(play.engine, lock, span_of("free"), WAITING_MS, NULL),
+            0);
         if (i % 10 == 0)
-            ck_assert_int_eq(inspections_within(2 * TICK_US), 10);
+            ck_assert_int_eq(inspections_within(2 * WAITING_TICK_US), 10);
     }
 }
 
@@ -124,85 +75,49 @@ TEST(each_name_has_a_share_of_the_inspections)
     ck_assert_int_le(count, LOCKS * 3 + LOCKS / 2);
 }
 
-/* The client may know more than it. */
-TEST(an_inspection_that_began_before_tells_a_client_nothing)
-{
-    engine_op early = watch("2");
-    play_advance(TICK_US);
-    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
-    play_advance(TICK_US / 4);
-    engine_op late = watch("2");
-    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, PLAY_TOKEN_OF(1));
-    ck_assert_int_eq(play.answers, 1);
-    expect(early, OUTCOME_FOUND, 1);
-    play.sent_count = 0;
-    find(SOON_US, PLAY_TOKEN_OF(2));
-    ck_assert_int_eq(play.answers, 1);
-    find(EACH_US + TICK_US, NULL);
-    expect(late, OUTCOME_NOT_FOUND, 0);
-}
-
 TEST(at_the_end_of_its_time_it_tells_what_was_found_last)
 {
-    engine_op op =
-        engine_watch(play.engine, PLAY_RESOURCE, span_of("1"), 1500, NULL);
-    find(SOON_US, PLAY_TOKEN_OF(1));
-    find(EACH_US + TICK_US, PLAY_TOKEN_OF(1));
-    play_advance(EACH_US / 2 + TICK_US);
-    ck_assert_int_eq(play.answers, 1);
-    ck_assert_int_ge(play_result(op)->waited_ms, 1500);
+    waiting_play("a?1,1500 soon:1 later:1 pass:520000 answers=1");
+    const struct engine_result *result = play_result(waiting_op('a'));
+    ck_assert_int_ge(result->waited_ms, 1500);
     /* it was 5 s, half a second ago */
-    ck_assert_int_ge(play_result(op)->remaining_ms, 4400);
-    ck_assert_int_le(play_result(op)->remaining_ms, 4600);
-    expect(op, OUTCOME_FOUND, 1);
-    /* also if that takes longer than its time */
-    op = engine_watch(play.engine, PLAY_RESOURCE, span_of("free"), 1, NULL);
-    find(SOON_US, NULL);
-    play_advance(TICK_US);
-    ck_assert_int_eq(play.answers, 2);
-    expect(op, OUTCOME_NOT_FOUND, 0);
+    ck_assert_int_ge(result->remaining_ms, 4400);
+    ck_assert_int_le(result->remaining_ms, 4600);
+    waiting_play("a~1 " /* also if that takes longer than its time */
+                 "b?free,1 soon:- pass:20000 answers=2 b~free");
 }
 
 /* Many locks share the inspections, so the last one of a lock may be old. */
 TEST(at_the_end_of_its_time_it_tells_nothing_that_is_old)
 {
     watch_many(200); /* each is inspected after 3.2 s */
-    engine_op op =
-        engine_watch(play.engine, PLAY_RESOURCE, span_of("1"), 2200, NULL);
-    find(SOON_US, PLAY_TOKEN_OF(1));
+    waiting_play("a?1,2200 soon:1");
+    play.sent_count = 0;
     (void)inspections_within(2200000 - SOON_US);
-    ck_assert_int_eq(play.answers, 0);
-    (void)inspections_within(SOON_US + 2 * TICK_US);
-    ck_assert_int_eq(play.answers, 1);
-    expect(op, OUTCOME_NOT_FOUND, 0);
+    waiting_play("answers=0");
+    (void)inspections_within(SOON_US + 2 * WAITING_TICK_US);
+    waiting_play("answers=1 a~free");
 }
 
 /* What passes through this server may change the holder. */
 TEST(a_grant_and_a_release_are_followed_at_once)
 {
-    engine_op taken = watch("free");
-    find(SOON_US, NULL);
+    waiting_play("a?free soon:-");
     engine_op grant = play_win();
     ck_assert_int_eq(play_result(grant)->outcome, OUTCOME_GRANTED);
-    find(SOON_US, PLAY_TOKEN_OF(1));
-    expect(taken, OUTCOME_FOUND, 1);
-    engine_op freed = watch("1");
-    find(SOON_US, PLAY_TOKEN_OF(1));
+    waiting_play("soon:1 a~1 b?1 soon:1");
     engine_op release = play_release(play_result(grant)->token);
-    find(SOON_US, NULL);
-    expect(freed, OUTCOME_NOT_FOUND, 0);
+    waiting_play("soon:- b~free");
     engine_close(play.engine, grant);
     ck_assert(!engine_abandon(play.engine, release));
 }
 
 TEST(one_of_several_resources_is_enough)
 {
-    engine_op op = watch("1");
-    find(SOON_US, PLAY_TOKEN_OF(1));
+    waiting_play("a?1 soon:1");
     engine_release(play.engine, span_of("order:41\norder:42"), play_token(1),
                    NULL);
-    find(SOON_US, NULL);
-    expect(op, OUTCOME_NOT_FOUND, 0);
+    waiting_play("soon:- a~free");
 }
 
 /* ---- versions ------------------------------------------------------------ */
@@ -228,12 +143,9 @@ static void answer_one(int node, struct told told)
 /* An inspection comes soon; its nodes tell these. */
 static void find_each(const struct told told[PLAY_NODES])
 {
-    for (int64_t us = 0; us <= EACH_US && play_count(CALL_INSPECT) == 0;
-         us += TICK_US)
-        play_advance(TICK_US);
+    waiting_await_look(EACH_US + WAITING_TICK_US);
     for (int i = 0; i < PLAY_NODES; i++)
         answer_one(i, told[i]);
-    play.sent_count = 0;
 }
 
 #define VALUE(text)                                                            \
@@ -270,6 +182,12 @@ static void expect_version(engine_op op, const char *version)
     engine_close(play.engine, op);
 }
 
+static engine_op watch(const char *known)
+{
+    return engine_watch(play.engine, PLAY_RESOURCE, span_of(known), WAITING_MS,
+                        NULL);
+}
+
 TEST_EACH(each_state_has_a_version, states)
 {
     engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
@@ -303,86 +221,56 @@ TEST_EACH(a_watch_waits_for_another_version, states)
 
 TEST(readers_who_come_and_go_wake_nobody)
 {
-    engine_op op = watch("shared");
+    waiting_play("a?shared");
     for (int64_t readers = 1; readers < 4; readers++) {
         struct told told[PLAY_NODES];
         for (int i = 0; i < PLAY_NODES; i++)
             told[i] = (struct told){.readers = 1 + (readers + i) % 3};
         find_each(told);
     }
-    ck_assert_int_eq(play.answers, 0);
-    find(EACH_US + TICK_US, PLAY_TOKEN_OF(3));
-    expect_version(op, "3");
+    waiting_play("answers=0 later:3 a~3");
 }
 
 /* While a lock changes hands, no value may have a majority. */
 TEST(a_state_that_passes_is_not_told)
 {
     static const struct told split[PLAY_NODES] = {A, B, A, B, NONE};
-    engine_op op = watch("1");
+    waiting_play("a?1");
     find_each(split);
-    find(EACH_US + TICK_US, PLAY_TOKEN_OF(1));
+    waiting_play("later:1");
     find_each(split);
-    ck_assert_int_eq(play.answers, 0);
+    waiting_play("answers=0");
     find_each(split);
-    ck_assert_int_eq(play.answers, 1);
-    expect_version(op, "split");
+    waiting_play("answers=1 a~split");
 }
 
 TEST(a_version_that_was_never_told_is_another_one)
 {
     char longest[VERSION_MAX + 1] = "";
     memset(longest, 'z', VERSION_MAX);
-    engine_op op = watch(longest);
-    find(SOON_US, NULL);
-    expect_version(op, "free");
-}
-
-TEST(without_a_quorum_it_waits)
-{
-    engine_op op =
-        engine_watch(play.engine, PLAY_RESOURCE, span_of("1"), 1500, NULL);
-    play_nodes_down(3);
-    play_advance(1400000);
-    ck_assert_int_eq(play.answers, 0);
-    play_advance(200000);
-    ck_assert_int_eq(play.answers, 1);
-    expect(op, OUTCOME_NO_QUORUM, 0);
+    waiting_play(textf("a?%s soon:- a~free", longest));
 }
 
 TEST(a_key_that_is_refused_is_told_at_once)
 {
-    engine_op op = watch("1");
-    play_advance(TICK_US);
+    waiting_play("a?1 pass:20000");
     play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_KEY_REFUSED);
-    ck_assert_int_eq(play.answers, 1);
-    expect(op, OUTCOME_KEY_REFUSED, 0);
+    waiting_play("answers=1 a=refused");
 }
 
 /* ---- the end ------------------------------------------------------------ */
 
-/* A reply comes to nobody. */
-TEST(story_64_the_last_leaves_while_an_inspection_is_under_way)
-{
-    engine_op op = watch("1");
-    play_advance(TICK_US);
-    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
-    ck_assert(!engine_abandon(play.engine, op));
-    play_advance(TICK_US);
-    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
-    play_advance(3 * EACH_US);
-    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
-}
+static const char *const ends[] = {
+    "a- pass:20000 nothing", /* a reply comes to nobody */
+    "stop a=stopped a. pass:20000",
+};
 
-TEST(story_64_the_server_stops_while_an_inspection_is_under_way)
+TEST_EACH(story_64_nobody_is_left_while_an_inspection_is_under_way, ends)
 {
-    engine_op op = watch("1");
-    play_advance(TICK_US);
-    engine_stop_waiting(play.engine);
-    expect(op, OUTCOME_STOPPED, 0);
-    play_advance(TICK_US);
+    waiting_play("a?1 pass:20000 looks=1");
+    waiting_play(ends[_i]);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    waiting_play("pass:3000000 looks=1");
 }
 
 /* Whichever allocation fails: it is refused, or has its answer later. */
@@ -394,19 +282,16 @@ TEST(without_memory_no_watch_is_left_behind)
         play.sent_count = 0;
         starve = (struct starve){.is_on = true, .left = n};
         engine_op op = watch("1");
-        play_advance(TICK_US);
+        play_advance(WAITING_TICK_US);
         starve.is_on = false;
         if (starve.left > 0)
             break;
         if (op != 0) {
-            find(2 * EACH_US, PLAY_TOKEN_OF(2));
-            expect(op, OUTCOME_FOUND, 2);
+            waiting_play("later:2");
+            expect_version(op, "2");
         }
         play_advance(3 * EACH_US);
-        ck_assert_int_eq(play_count(CALL_INSPECT), 0);
-        op = watch("1");
-        ck_assert(op != 0);
-        find(SOON_US, NULL);
-        expect(op, OUTCOME_NOT_FOUND, 0);
+        waiting_play(op != 0 ? "looks=1" : "looks=0");
+        waiting_play("a?1 soon:- a~free");
     }
 }

@@ -1,6 +1,7 @@
 #include "waiting.h"
 
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,6 +103,43 @@ void waiting_heartbeats(int64_t us)
     }
 }
 
+/* ---- permits ------------------------------------------------------------ */
+
+void waiting_tell(int from, int to, const char *letters)
+{
+    for (int i = from; i < to; i++)
+        PLAY_REPLY(CALL_SLOTS, i, .vote = VOTE_DONE, .pttl_ms = 5000,
+                   .slots = span_of(letters));
+}
+
+int waiting_queries(void)
+{
+    return play_count(CALL_SLOTS) / PLAY_NODES;
+}
+
+const char *waiting_tried(void)
+{
+    for (int i = play.sent_count - 1; i >= 0; i--)
+        if (play.sent[i].call.kind == CALL_ACQUIRE)
+            return play.sent[i].resource;
+    return "";
+}
+
+const char *waiting_win(int limit)
+{
+    static char names[8][64];
+    static int next;
+    char *name = names[next++ % 8];
+    engine_op op = waiting_acquire((struct engine_acquire){
+        .resource = span_of("pool"), .limit = limit, .permits = 1});
+    waiting_grant();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    struct span resource = play_result(op)->resource;
+    snprintf(name, sizeof names[0], "%.*s", (int)resource.len, resource.ptr);
+    engine_close(play.engine, op);
+    return name;
+}
+
 /* ---- stories ------------------------------------------------------------ */
 
 static engine_op story_ops['h' - 'a' + 1];
@@ -119,8 +157,9 @@ static void expect(int64_t is, int64_t wanted)
     ck_assert_msg(is == wanted, "%lld at: %s", (long long)is, story_now);
 }
 
-/* The resources of "1+2", up to its end or a comma; in a buffer. */
-static struct span resource_of(const char *digits)
+/* The names of "1+2" behind this head, up to its end or a comma; in a buffer.
+ */
+static struct span names_of(const char *head, const char *digits)
 {
     static char text[64];
     size_t len = 0;
@@ -129,26 +168,57 @@ static struct span resource_of(const char *digits)
     for (; *digits != '\0' && *digits != ','; digits++)
         len += *digits == '+'
                    ? span_copy(text + len, span_of("\n"))
-                   : (size_t)sprintf(text + len, "order:%c", *digits);
+                   : (size_t)sprintf(text + len, "%s%c", head, *digits);
+    text[len] = '\0';
     return (struct span){text, len};
+}
+
+static struct span resource_of(const char *digits)
+{
+    return names_of("order:", digits);
+}
+
+static struct span slots_of(const char *digits)
+{
+    return names_of(SLOT(), digits);
+}
+
+static void ask_as(char client, struct engine_acquire acquire, const char *how)
+{
+    acquire.owner = span_of("web-3");
+    acquire.wait_ms = WAITING_MS;
+    while ((how = strchr(how, ',')) != NULL) {
+        how++;
+        if (*how == 'r')
+            acquire.is_shared = true;
+        else if (*how == 'n')
+            acquire.permits = atoi(how + 1);
+        else if (*how == 'K')
+            acquire.key_hash = span_of("-_0123456789abcdefghij");
+        else if (*how == 'k' || *how == 'o')
+            acquire.key_hash = span_of(PLAY_KEY);
+        else
+            acquire.wait_ms = strtol(how, NULL, 10);
+        acquire.only_repeats |= *how == 'o';
+    }
+    story_ops[client - 'a'] = waiting_acquire(acquire);
 }
 
 static void ask(char client, const char *what)
 {
-    struct engine_acquire acquire = {.resource = resource_of(what),
-                                     .owner = span_of("web-3"),
-                                     .wait_ms = WAITING_MS};
-    while ((what = strchr(what, ',')) != NULL) {
-        what++;
-        if (*what == 'r')
-            acquire.is_shared = true;
-        else if (*what == 'k')
-            acquire.key_hash = span_of(PLAY_KEY);
-        else
-            acquire.wait_ms = strtol(what, NULL, 10);
-    }
-    story_ops[client - 'a'] = waiting_acquire(acquire);
+    ask_as(client, (struct engine_acquire){.resource = resource_of(what)},
+           what);
 }
+
+static void ask_permit(char client, const char *limit)
+{
+    ask_as(client,
+           (struct engine_acquire){
+               .resource = span_of("pool"), .limit = atoi(limit), .permits = 1},
+           limit);
+}
+
+enum { NUMBER_DIGITS = 16 };
 
 static const struct {
     const char *name;
@@ -163,6 +233,45 @@ static const struct {
     {"no_quorum", OUTCOME_NO_QUORUM},
     {"full", OUTCOME_TOO_MANY_WAITERS},
 };
+
+static void watch(char client, const char *known)
+{
+    const char *wait = strchrnul(known, ',');
+    story_ops[client - 'a'] = engine_watch(
+        play.engine, PLAY_RESOURCE,
+        (struct span){known, (size_t)(wait - known)},
+        *wait == ',' ? strtol(wait + 1, NULL, 10) : WAITING_MS, NULL);
+}
+
+/* It is answered with this version, and reads it. */
+static void expect_version(char client, const char *version)
+{
+    const struct engine_result *result = play_result(waiting_op(client));
+    ck_assert_msg(strcmp(result->version.text, version) == 0, "%s at: %s",
+                  result->version.text, story_now);
+    engine_close(play.engine, waiting_op(client));
+}
+
+void waiting_await_look(int64_t within_us)
+{
+    int before = play_count(CALL_INSPECT);
+    for (int64_t us = 0; us < within_us && play_count(CALL_INSPECT) == before;
+         us += WAITING_TICK_US)
+        play_advance(WAITING_TICK_US);
+    expect(play_count(CALL_INSPECT), before + PLAY_NODES);
+}
+
+/* A look comes; all nodes tell the token of this digit, or '-': no lock. */
+static void find(int64_t within_us, char digit)
+{
+    char value[] = PLAY_TOKEN_OF(0);
+    waiting_await_look(within_us);
+    value[NUMBER_DIGITS - 1] = digit;
+    if (digit == '-')
+        play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+    else
+        play_hold_range(CALL_INSPECT, 0, PLAY_NODES, value);
+}
 
 static void expect_outcome(char client, const char *name)
 {
@@ -190,6 +299,11 @@ static void look_own(void)
     play_hold_range(CALL_INSPECT, 0, PLAY_NODES, PLAY_OWN(1));
 }
 
+static void look_in_vain(void)
+{
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+}
+
 static void stop(void)
 {
     engine_stop_waiting(play.engine);
@@ -198,9 +312,13 @@ static void stop(void)
 static const struct {
     const char *word;
     void (*act)(void);
-} acts[] = {{"held", waiting_find_held}, {"own", find_own},
-            {"seen", look_own},          {"grant", waiting_grant},
-            {"repeat", grant_repeat},    {"stop", stop}};
+} acts[] = {{"held", waiting_find_held},
+            {"own", find_own},
+            {"seen", look_own},
+            {"nothing", look_in_vain},
+            {"grant", waiting_grant},
+            {"repeat", grant_repeat},
+            {"stop", stop}};
 
 static void expect_last(struct span resource)
 {
@@ -210,9 +328,67 @@ static void expect_last(struct span resource)
                   last->resource, story_now);
 }
 
+/* A word about watches, with what stands behind its mark. */
+static bool play_watch_word(const char *word, size_t len, const char *arg)
+{
+    if (len == 1 && arg[-1] == '?')
+        watch(*word, arg);
+    else if (len == 1 && arg[-1] == '~')
+        expect_version(*word, arg);
+    else if (strncmp(word, "soon:", len + 1) == 0)
+        find(100000, *arg);
+    else if (strncmp(word, "later:", len + 1) == 0)
+        find(1000000 + WAITING_TICK_US, *arg);
+    else
+        return false;
+    return true;
+}
+
+/* "1*3" is "111"; in a buffer. */
+static const char *letters_of(const char *arg)
+{
+    static char letters[POOL_SLOTS_MAX + 1];
+    if (arg[1] != '*')
+        return arg;
+    size_t count = strtoul(arg + 2, NULL, 10);
+    memset(letters, arg[0], count);
+    letters[count] = '\0';
+    return letters;
+}
+
+/* A word about permits, with what stands behind its mark. */
+static bool play_permit_word(const char *word, size_t len, const char *arg)
+{
+    int node = len > 0 ? word[len - 1] - '0' : 0;
+    if (len == 1 && arg[-1] == '#')
+        ask_permit(*word, arg);
+    else if (strncmp(word, "full#", len + 1) == 0)
+        for (int i = 0; i < atoi(arg); i++)
+            (void)waiting_win(atoi(arg));
+    else if (strncmp(word, "free#", len + 1) == 0)
+        (void)engine_release(play.engine, slots_of(arg), play_token(7), NULL);
+    else if (strncmp(word, "news#", len + 1) == 0)
+        waiting_begin_to_announce(span_of(SLOT()), 3);
+    else if (strncmp(word, "said", 4) == 0)
+        engine_on_announced(play.engine, node, slots_of(arg),
+                            PLAY_EPOCH_US * 2);
+    else if (strncmp(word, "told", 4) == 0)
+        waiting_tell(0, len == 5 ? node : PLAY_NODES, letters_of(arg));
+    else if (strncmp(word, "from", 4) == 0)
+        waiting_tell(node, node + 1, arg);
+    else if (strncmp(word, "queries", len) == 0)
+        expect(waiting_queries(), atoi(arg));
+    else if (strncmp(word, "slots", len) == 0)
+        ck_assert_msg(span_is(slots_of(arg), waiting_tried()), "%s at: %s",
+                      waiting_tried(), story_now);
+    else
+        return false;
+    return true;
+}
+
 static void play_word(const char *word)
 {
-    const char *arg = strpbrk(word, "@=:-.");
+    const char *arg = strpbrk(word, "@=:-.#?~");
     for (size_t i = 0; arg == NULL && i < sizeof acts / sizeof *acts; i++)
         if (strcmp(word, acts[i].word) == 0) {
             acts[i].act();
@@ -220,6 +396,8 @@ static void play_word(const char *word)
         }
     ck_assert_msg(arg != NULL, "no word: %s", word);
     size_t len = (size_t)(arg++ - word);
+    if (play_watch_word(word, len, arg) || play_permit_word(word, len, arg))
+        return;
     if (len == 1 && arg[-1] == '@')
         ask(*word, arg);
     else if (len == 1 && arg[-1] == '=')
@@ -233,6 +411,8 @@ static void play_word(const char *word)
                              NULL);
     else if (strncmp(word, "news", len) == 0)
         waiting_begin_to_announce(resource_of(arg), 3);
+    else if (strncmp(word, "down", len) == 0)
+        play_nodes_down(atoi(arg));
     else if (strncmp(word, "pass", len) == 0)
         play_advance(atol(arg));
     else if (strncmp(word, "round", len) == 0)
