@@ -6,20 +6,10 @@ SPREADS = "server/engine/rounds/spreads.c"
 ASKING = [
     Defect("two of three are enough", "sim", "exclusion", [Edit(
         "server/engine/rounds/round.c",
-        "        {VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},\n"
-        "        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), "
-        "round->quorum},\n"
-        "        {VERDICT_NO_QUORUM, count_not_voting(round), "
-        "too_many_missing(round)},\n"
-        "        {VERDICT_HELD,",
-        "        {VERDICT_WON, round_count(round, VOTE_GRANTED) + "
+        "{VERDICT_WON, round_count(round, VOTE_GRANTED), quorum},\n",
+        "{VERDICT_WON, round_count(round, VOTE_GRANTED) + "
         "(round->unasked != 0),\n"
-        "         round->quorum},\n"
-        "        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), "
-        "round->quorum},\n"
-        "        {VERDICT_NO_QUORUM, count_not_voting(round), "
-        "too_many_missing(round)},\n"
-        "        {VERDICT_HELD,")]),
+        "                 quorum},\n")]),
     Defect("slow nodes are waited for", "unit", "a_slow_round_asks_the_others",
            [Edit("server/engine/rounds/operation.c",
                  "            widen(it, WIDENING_SLOW);\n",
@@ -45,7 +35,7 @@ ASKING = [
         "server/engine/rounds/operation.c",
         "        it->result.token = token_of(it);\n",
         "        it->result.token = token_of(it);\n"
-        "        const struct spread_lock lock = spread_lock_of(it);\n"
+        "        const struct round_lock lock = lock_of(it);\n"
         "        if (outcome == OUTCOME_GRANTED)\n"
         "            spreads_on_granted(it->operations->spreads, &it->round, "
         "&lock);\n")]),

@@ -77,8 +77,9 @@ DEFECTS = [
         "               ? deadline_us + ((int64_t)1 << 52)")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
         "server/engine/rounds/releases.c",
-        "            ballot_is_harmless(round_ballot(vote)))",
-        "            vote->vote != VOTE_GRANTED)")]),
+        "    if (nodes == 0)\n        return;\n",
+        "    nodes &= round_with(round, VOTE_GRANTED);\n"
+        "    if (nodes == 0)\n        return;\n")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
         "server/engine/rounds/operation.c",
         "    if (!has_attempts_left(it) || !round_is_lost_to_time(&it->round))\n",
@@ -205,9 +206,8 @@ DEFECTS = [
         "        it->token, round_value(&it->round, best));\n")]),
     Defect("repeat that is undone", "sim", "exclusion", [Edit(
         "server/engine/rounds/operation.c",
-        "        vote->is_kept = it->is_repeat && "
-        "(it->fresh & nodeset_of(i)) == 0;\n",
-        "        vote->is_kept = it->attempts == 0;\n")]),
+        "        nodes &= it->fresh;\n",
+        "        nodes &= UINT16_MAX;\n")]),
     Defect("repeat that is undone where it replaced", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c",
         "        answer->reply.was_free &= key == NULL;\n",

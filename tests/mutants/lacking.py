@@ -116,7 +116,8 @@ LACKING = [
     Defect("acquire again and again", "unit",
            "what_finds_none_twice_has_no_vote", [Edit(
                "server/engine/rounds/operation.c",
-               "    vote->is_repeated = true;\n", "")], tests="flushed"),
+               "    round->repeated |= nodeset_of(node);\n", "")],
+           tests="flushed"),
     Defect("release lost with the scripts", "unit",
            "a_release_is_sent_again_once", [Edit(
                "server/engine/rounds/releases.c",

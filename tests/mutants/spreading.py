@@ -15,11 +15,11 @@ TWO_LOOKS = "story_50_a_lock_gets_where_two_looks_find_it_missing"
 
 SPREADING = [
     Defect("no spread", "sim", "spread", [Edit(
-        SPREADS, "    if (it == NULL && has == all_nodes(spreads))\n",
-        "    if (it == NULL)\n")]),
+        SPREADS, "    else if (!is_done(spreads, &record))\n",
+        "    else if (record.has == 0)\n")]),
     Defect("no spread of what was granted, on real nodes", "nemesis", "spread",
-           [Edit(SPREADS, "    if (granted == all_nodes(spreads))\n",
-                 "    if (granted != 0)\n")], faults="calm", seed=2),
+           [Edit(SPREADS, "    if (is_done(spreads, &record))\n",
+                 "    if (record.has != 0)\n")], faults="calm", seed=2),
     Defect("fill whose answers are not read", "sim", "spread", [Edit(
         SPREADS, "    it->at_us = it->gate_us;\n    put_in(spreads, it);\n",
         "    it->at_us = it->gate_us;\n    it->has = all_nodes(spreads);\n"
@@ -113,9 +113,9 @@ SPREADING = [
          "    return reply->value.len > 0 &&",
          "    return reply->holders > 0 ||"),
     unit("spread that extends hold up", "extends_in_between_do_not_begin_anew",
-         "    it->tries = 0;\n    it->has = from->has;\n",
-         "    it->tries = 0;\n    it->has = from->has;\n"
-         "    it->lacks = it->before = 0;\n"),
+         "    it->tries = 0;\n    it->has = is_longer ?",
+         "    it->tries = 0;\n"
+         "    it->lacks = it->before = 0;\n    it->has = is_longer ?"),
     unit("shorter look that counts for a longer extend",
          "a_longer_extend_counts",
          "    if (it->sent_end_us == end_us(it))\n",

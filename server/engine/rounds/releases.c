@@ -287,7 +287,7 @@ static struct ballot releases_send_to(struct releases *releases, int node,
                                       struct call *call, struct release *it)
 {
     uint64_t tag = it != NULL ? slots_handle(it, tag_bits(TAG_RELEASE, 0))
-                              : tag_forgotten();
+                              : tag_plain(TAG_RELEASE);
     struct ballot ballot = nodes_send(releases->nodes, node, call, 0, tag);
     if (it != NULL && ballot.vote == VOTE_PENDING)
         it->in_flight |= nodeset_of(node);
@@ -295,32 +295,25 @@ static struct ballot releases_send_to(struct releases *releases, int node,
 }
 
 void releases_undo(struct releases *releases, const struct round *round,
-                   struct span resource, struct span token, int64_t ttl_ms,
-                   int64_t uncertainty_us)
+                   uint16_t nodes, const struct round_lock *lock)
 {
-    assert(ttl_ms > 0 && uncertainty_us >= 0);
-    struct call call = fence_call(CALL_RELEASE, resource, token);
-    struct release *it = NULL;
+    if (nodes == 0)
+        return;
+    struct call call = fence_call(CALL_RELEASE, lock->resource, lock->token);
+    struct release *it =
+        releases_remember(releases, lock->resource, lock->token);
     for (int i = 0; i < round->total; i++) {
-        const struct round_vote *vote = &round->votes[i];
-        bool is_sent = false;
-        if (vote->is_kept || !vote->is_sent ||
-            ballot_is_harmless(round_ballot(vote)))
-            continue;
-        if (it == NULL)
-            it = releases_remember(releases, resource, token);
-        if (!vote->is_broken)
-            is_sent =
-                releases_send_to(releases, i, &call, it).vote == VOTE_PENDING;
-        if (it != NULL)
-            it->owed |= nodeset_of(i);
-        else if (!is_sent)
+        bool is_sent =
+            (nodes & ~round->broken & nodeset_of(i)) != 0 &&
+            releases_send_to(releases, i, &call, it).vote == VOTE_PENDING;
+        if (it == NULL && !is_sent && (nodes & nodeset_of(i)) != 0)
             releases->env->metrics->releases_dropped++;
     }
     if (it == NULL)
         return;
-    it->set_ends_us = round->deadline_us + uncertainty_us;
-    it->until_us = environment_now(releases->env) + ttl_ms * 1000;
+    it->owed = nodes;
+    it->set_ends_us = round->deadline_us + lock->uncertainty_us;
+    it->until_us = environment_now(releases->env) + lock->ttl_ms * 1000;
     show_pending(releases);
 }
 

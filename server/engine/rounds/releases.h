@@ -150,14 +150,12 @@ void releases_init(struct releases *releases, struct nodes *nodes);
 void releases_fini(struct releases *releases);
 
 /*
- * After a lost acquire round: releases the key on each node that may have set
- * it and is not to keep it, for ttl_ms at most. The acquire may have run
- * uncertainty_us after its deadline. Without memory the release is sent once; a
- * node that misses it keeps the key until the TTL ends.
+ * After a lost acquire round: releases the lock on these nodes. Without memory
+ * the release is sent once; a node that misses it keeps the key until the TTL
+ * ends.
  */
 void releases_undo(struct releases *releases, const struct round *round,
-                   struct span resource, struct span token, int64_t ttl_ms,
-                   int64_t uncertainty_us);
+                   uint16_t nodes, const struct round_lock *lock);
 
 /*
  * For a client: releases, and tells which nodes were asked. releases_on_reply

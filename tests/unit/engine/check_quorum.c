@@ -77,7 +77,7 @@ static void know_far_nodes(int64_t trip_us)
     const struct call_reply reply = {.vote = VOTE_HELD};
     for (int k = 0; k < 60; k++)
         for (int i = 0; i < PLAY_NODES; i++)
-            engine_on_reply(play.engine, i, tag_forgotten(), &reply,
+            engine_on_reply(play.engine, i, tag_plain(TAG_RELEASE), &reply,
                             play.now_us - trip_us, play.now_us);
     play_advance(TICK_US);
     play.sent_count = 0;

@@ -416,14 +416,16 @@ TEST(only_who_asked_for_a_release_is_told_its_answers)
     for (int i = 0; i < PLAY_NODES; i++)
         ck_assert_uint_eq(reply_to(&releases, i), WAITING);
     ck_assert_uint_eq(reply_to(&releases, 0), 0); /* it is over */
-    tags[0] = tag_forgotten();
+    tags[0] = tag_plain(TAG_RELEASE);
     ck_assert_uint_eq(reply_to(&releases, 0), 0);
     for (int i = 0; i < PLAY_NODES; i++) {
         round_note_sent(&round, i, 0);
         round.votes[i].vote = VOTE_GRANTED;
     }
-    releases_undo(&releases, &round, PLAY_RESOURCE, span_of(PLAY_TOKEN), 1000,
-                  0);
+    releases_undo(&releases, &round, round_may_be_set(&round),
+                  &(struct round_lock){.resource = PLAY_RESOURCE,
+                                       .token = span_of(PLAY_TOKEN),
+                                       .ttl_ms = 1000});
     for (int i = 0; i < PLAY_NODES; i++)
         ck_assert_uint_eq(reply_to(&releases, i), 0);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);

@@ -518,7 +518,7 @@ TEST(those_that_get_nowhere_leave_their_place_to_others)
     for (int i = 0; i <= ACTIVE; i++)
         extend_one(i);
     const struct spread *last =
-        TAILQ_LAST(&play.engine->spreads.waiting, spread_list);
+        TAILQ_LAST(&play.engine->spreads.waiting.all, spread_queue);
     ck_assert_uint_eq(last->look, 0);
     for (int i = 0; i < PLAY_NODES; i++)
         play.is_refusing[i] = true;
@@ -546,7 +546,7 @@ static const char *those_that_wait(void)
     size_t len = 0;
     const struct spread *it;
     text[0] = '\0';
-    TAILQ_FOREACH(it, &play.engine->spreads.waiting, link)
+    TAILQ_FOREACH(it, &play.engine->spreads.waiting.all, link)
     {
         struct span name = texts_first(&it->texts);
         len += (size_t)snprintf(text + len, sizeof text - len, " %.*s",
