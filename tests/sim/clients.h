@@ -252,6 +252,12 @@ bool client_has_resource(const struct client *client, int resource);
 struct span client_key_hash(const struct client *client,
                             char hash[KEY_HASH_LEN + 1]);
 
+/* Of its lock. */
+static inline struct span client_token(const struct client *client)
+{
+    return (struct span){client->token, client->token_len};
+}
+
 bool client_believes(const struct world *world, const struct client *client);
 int client_number(const struct world *world, const struct client *client);
 

@@ -230,7 +230,7 @@ static void take_word(struct world *world)
 static void begin_rival(struct world *world)
 {
     struct faults *faults = world->faults;
-    int server = (int)world_random(world, SIM_FOREIGN);
+    int server = world_any_server(world);
     int epoch = config_of(world, faults->configuration)->epoch;
     for (int i = 0; i < LISTS; i++) {
         struct simconfig *rival = config_of(world, lists[i]);
@@ -252,15 +252,12 @@ static void begin_rival(struct world *world)
 /* If the new servers will be cut off from a name, one of the old ones stays. */
 static void follow(struct world *world)
 {
-    int stays = world->faults->cut_us == CUT_SOON
-                    ? (int)world_random(world, SIM_FOREIGN)
-                    : -1;
+    int stays =
+        world->faults->cut_us == CUT_SOON ? world_any_server(world) : -1;
     for (int i = 0; i < SIM_FOREIGN; i++)
         if (i != stays && !world_chance(world, ABSENT_PERCENT))
-            world_at(world, world_random(world, FOLLOW_US),
-                     (struct event){.kind = EVENT_FAULT_ENDS,
-                                    .a = FAULT_SERVER_RESTART,
-                                    .b = i});
+            faults_end_later(world, world_random(world, FOLLOW_US),
+                             FAULT_SERVER_RESTART, i);
 }
 
 /* Only to the list behind it, back and forth, or to any. */

@@ -17,6 +17,7 @@
 #include "clients.h"
 #include "endings.h"
 #include "faults.h"
+#include "plan.h"
 
 struct totals {
     uint64_t rounds;
@@ -29,23 +30,6 @@ struct totals {
     uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
     uint64_t replies[BALLOT_KINDS]; /* all, including late ones */
     uint64_t faults[FAULTS];
-};
-
-static const char *const fault_names[FAULTS] = {
-    "slow",         "break",          "block",
-    "double",       "pause",          "error",
-    "unconfirm",    "restart",        "flush",
-    "interlude",    "undurable",      "restore",
-    "rollback",     "replace",        "promote",
-    "evict",        "move",           "twin",
-    "split",        "lose_all",       "sleep",
-    "step",         "tiny_step",      "drift",
-    "server_pause", "server_restart", "target",
-    "next",         "foreign",        "lag",
-    "cut",          "options",        "quiet",
-    "roll",         "astray",         "epoch",
-    "stall",        "term",           "apart",
-    "lists",        "full",           "attach",
 };
 
 static const char *const ask_names[ASKS] = {
@@ -169,7 +153,7 @@ static void print_totals(const struct totals *totals)
                (unsigned long long)totals->replies[i]);
     printf("faults\n");
     for (int i = 0; i < FAULTS; i++)
-        print_count(fault_names[i], totals->faults[i]);
+        print_count(fault_kinds[i].name, totals->faults[i]);
 }
 
 /* The bits of the faults in text, "step,restart"; exits on an unknown name. */
@@ -180,7 +164,7 @@ static uint64_t parse_faults(char *text)
     for (const char *name = strtok_r(text, ",", &rest); name != NULL;
          name = strtok_r(NULL, ",", &rest)) {
         int i = 0;
-        while (i < FAULTS && strcmp(name, fault_names[i]) != 0)
+        while (i < FAULTS && strcmp(name, fault_kinds[i].name) != 0)
             i++;
         if (i == FAULTS) {
             fprintf(stderr, "sim: no such fault: %s\n", name);
@@ -249,7 +233,7 @@ static void print_replay(char *text, size_t size, const char *program,
     for (int i = 0; i < FAULTS; i++)
         if ((arguments->only & fault_bit((enum fault)i)) != 0 && len < size) {
             len += (size_t)snprintf(text + len, size - len, "%s%s", before,
-                                    fault_names[i]);
+                                    fault_kinds[i].name);
             before = ",";
         }
 }

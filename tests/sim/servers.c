@@ -229,8 +229,7 @@ void servers_choose_next(struct world *world)
  */
 static bool may_begin_anew(const struct world *world)
 {
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
+    const struct simconfig *config = faults_config(world);
     int count = 0;
     for (int i = 0; i < config->nodes; i++) {
         int machine = world->home[config->name[i]];
@@ -379,9 +378,7 @@ void server_on_drain(struct world *world, const struct event *event)
         return;
     }
     engine_stop(server->engine);
-    world_at(world, 0,
-             (struct event){
-                 .kind = EVENT_FAULT_ENDS, .a = FAULT_TERM, .b = event->a});
+    faults_end_later(world, 0, FAULT_TERM, event->a);
 }
 
 void servers_init(struct world *world)
