@@ -148,14 +148,15 @@ static const struct {
     const char *first, *second;
     const char *created; /* a letter "g" for each node that is to get it */
     int missing;         /* node 4: which names are, a bit each */
+    bool is_gone;        /* nobody looks for it any more */
 } pairs[] = {
-    {"eeefe", "eee.f", "...g.", 0}, /* missing at one look only */
-    {"eeeff", "eee.f", "...gg", 1},
-    {"eeeff", "eefff", ".....", 0}, /* gone by then */
-    {"eeeff", "eeeff", "...gg", 1},
-    {"eeeeA", "eeeeA", "....g", 1}, /* something else is there */
+    {"eeefe", "eee.f", "...g.", 0, false}, /* missing at one look only */
+    {"eeeff", "eee.f", "...gg", 1, false},
+    {"eeeff", "eefff", ".....", 0, true},
+    {"eeeff", "eeeff", "...gg", 1, false},
+    {"eeeeA", "eeeeA", "....g", 1, false}, /* something else is there */
     /* It may be among readers, as one: then a release drops it there. */
-    {"eeeeh", "eeeeh", "....g", 0},
+    {"eeeeh", "eeeeh", "....g", 0, false},
 };
 
 TEST_EACH(what_two_looks_find_to_be_missing_is_created, pairs)
@@ -169,14 +170,8 @@ TEST_EACH(what_two_looks_find_to_be_missing_is_created, pairs)
     if (play_find(CALL_REPAIR, 4) != NULL)
         ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen,
                          pairs[_i].missing);
-}
-
-TEST(a_lock_that_is_gone_is_not_looked_for)
-{
-    extend_for(TTL_MS);
-    look_at(10, "eeeff");
-    look_at(15, "eefff");
-    expect_nothing_for(20 * TICK_US);
+    if (pairs[_i].is_gone)
+        expect_nothing_for(20 * TICK_US);
 }
 
 /* Else it could be over before a server that extended it for longer looks, and
@@ -337,33 +332,23 @@ TEST(a_release_ends_it)
 {
     extend_for(TTL_MS);
     look_at(10, "eeeff");
-    engine_op op = play_release(play_token(PLAY_EPOCH_US));
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    engine_close(play.engine, op);
+    scene("release release:ddd =released close");
     for (int i = 0; i < 300; i++)
         play_advance(1000);
-    ck_assert_int_eq(play_count(CALL_EXTEND), 10);
-    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+    scene("extend#10 repair#0");
 }
 
-TEST(a_failed_extend_begins_none)
-{
-    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    letters_answer(CALL_EXTEND, "eefff");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
-    engine_close(play.engine, op);
-    expect_nothing_for(20 * TICK_US);
-}
+/* Nor one whose client left, or that all nodes have answered. */
+static const char *const ended[] = {
+    "extend extend:eefff =not_found close",
+    "extend extend:....f extend:ee leave extend:..ee",
+    "extend extend:....f extend:eee leave extend:...e",
+    "extend extend:eeeee close under_way#0 win close acquire:...gg",
+};
 
-TEST_RANGE(nor_does_one_whose_client_left, 0, 2)
+TEST_EACH(a_failed_extend_begins_none, ended)
 {
-    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    letters_answer(CALL_EXTEND, "....f");
-    play_answer_range(CALL_EXTEND, 0, 2 + _i, VOTE_EXTENDED);
-    engine_abandon(play.engine, op);
-    for (int i = 2 + _i; i < 4; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    scene(ended[_i]);
     expect_nothing_for(20 * TICK_US);
 }
 
@@ -395,16 +380,6 @@ TEST(a_downgrade_that_a_node_has_missed_comes_with_the_look)
     expect_nothing_for(20 * TICK_US);
 }
 
-TEST(what_all_have_needs_none)
-{
-    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    letters_answer(CALL_EXTEND, "eeeee");
-    engine_close(play.engine, op);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
-    grant(3, VOTE_GRANTED);
-    expect_nothing_for(20 * TICK_US);
-}
-
 /* ---- grants -------------------------------------------------------------- */
 
 TEST(a_grant_that_some_refused_is_looked_for)
@@ -420,12 +395,9 @@ TEST(a_grant_that_some_refused_is_looked_for)
 /* Nobody knows which nodes have it: those that were asked. */
 TEST(stragglers_that_are_silent_are_looked_for)
 {
-    engine_op op = play_acquire();
-    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    engine_close(play.engine, op);
+    scene("win close");
     await(5, WAIT_US);
-    play_answer_range(CALL_EXTEND, 0, 5, VOTE_EXTENDED);
-    expect_nothing_for(20 * TICK_US);
+    expect_end(5);
 }
 
 /* A silent node keeps each of them for a node timeout: but not those that the
