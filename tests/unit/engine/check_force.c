@@ -41,8 +41,7 @@ SUITE(force, .set_up = play_begin, .tear_down = play_end);
 
 TEST(what_has_the_number_is_released_everywhere)
 {
-    engine_op op = force();
-    ck_assert_int_eq(play_count(CALL_TOKENS), 5);
+    scene("force force#5");
     find_on(0, 2);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     play_answer_held(CALL_TOKENS, 2, WANTED);
@@ -52,15 +51,10 @@ TEST(what_has_the_number_is_released_everywhere)
     ck_assert_int_ge(play_find(CALL_RELEASE, 4)->call.tombstone_ms,
                      (4 + play_settings.retry_count) *
                          play_settings.node_timeout_us / 1000);
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
-    const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, OUTCOME_RELEASED);
-    ck_assert_int_eq(result->votes_for, 3);
-    engine_close(play.engine, op);
+    scene_more("release:ddd =released votes#3 close under_way#0");
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_FORCE][OUTCOME_RELEASED], 1);
     ck_assert_uint_eq(play.metrics.round_duration[LOCK_FORCE].count, 1);
     ck_assert_uint_eq(play.metrics.round_duration[LOCK_RELEASE].count, 1);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
 
 /* What the nodes report, the number being 7, and, after a release on all of
@@ -68,34 +62,29 @@ TEST(what_has_the_number_is_released_everywhere)
 static const struct {
     const char *token;
     int first, end; /* the nodes that report it; those before are free */
-    const char *answers;
-    enum outcome outcome;
-    int votes;
+    const char *end_of_it;
 } reports[] = {
-    {WANTED, 4, 5, "fff.d", OUTCOME_RELEASED, 1}, /* a minority's leftover */
-    {WANTED, 0, 3, "AAA", OUTCOME_NOT_OWNER, 0},  /* was replaced meanwhile */
+    /* a minority's leftover */
+    {WANTED, 4, 5, "release#5 release:fff.d =released votes#1"},
+    /* was replaced meanwhile */
+    {WANTED, 0, 3, "release#5 release:AAA =not_owner votes#0"},
     /* a downgrade has not reached each node: either form is found */
-    {PLAY_READER_OF(7), 0, 3, "ddd", OUTCOME_RELEASED, 3},
-    {PLAY_TOKEN_OF(7), 0, 3, "ddd", OUTCOME_RELEASED, 3},
-    {PLAY_TOKEN_OF(8), 0, 5, NULL, OUTCOME_NOT_OWNER, 5}, /* another number */
-    {"7", 0, 5, NULL, OUTCOME_NOT_OWNER, 5},              /* no token */
-    {"", 5, 5, NULL, OUTCOME_NOT_FOUND, 0},
+    {PLAY_READER_OF(7), 0, 3, "release#5 release:ddd =released votes#3"},
+    {PLAY_TOKEN_OF(7), 0, 3, "release#5 release:ddd =released votes#3"},
+    {PLAY_TOKEN_OF(8), 0, 5, "release#0 =not_owner votes#5"},
+    {"7", 0, 5, "release#0 =not_owner votes#5"}, /* no token */
+    {"", 5, 5, "release#0 =not_found votes#0"},
 };
 
 TEST_EACH(what_is_found_is_released, reports)
 {
-    engine_op op = force();
+    scene("force");
     play_answer_range(CALL_TOKENS, 0, reports[_i].first, VOTE_FREE);
     play_hold_range(CALL_TOKENS, reports[_i].first, reports[_i].end,
                     reports[_i].token);
-    ck_assert_int_eq(play_count(CALL_RELEASE),
-                     reports[_i].answers != NULL ? 5 : 0);
-    if (reports[_i].answers != NULL) {
+    if (play_find(CALL_RELEASE, 0) != NULL)
         ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, reports[_i].token);
-        letters_answer(CALL_RELEASE, reports[_i].answers);
-    }
-    ck_assert_int_eq(play_outcome(op), reports[_i].outcome);
-    ck_assert_int_eq(play_result(op)->votes_for, reports[_i].votes);
+    scene_more(reports[_i].end_of_it);
 }
 
 TEST(nodes_that_are_away_get_the_release_later)
@@ -114,13 +103,10 @@ TEST(without_a_majority_the_outcome_is_unknown)
 
 TEST(without_room_for_the_release_no_node_votes)
 {
-    engine_op op = force();
-    for (int i = 0; i < 5; i++)
-        play.is_refusing[i] = true;
+    scene("force stall:01234");
     find_on(0, 3);
-    const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(result->votes[4].vote, VOTE_STALLED);
+    scene_more("=no_quorum");
+    ck_assert_int_eq(play_result(scene_op())->votes[4].vote, VOTE_STALLED);
 }
 
 /* ---- both forms, several of one lock ------------------------------------- */
@@ -184,32 +170,23 @@ static const char *const no_readers[] = {WANTED, "7", "", NULL};
 
 TEST_EACH(a_writers_lock_is_not_that_of_readers, no_readers)
 {
-    engine_op op = force_all();
-    if (no_readers[_i] == NULL)
-        play_answer_range(CALL_TOKENS, 0, 5, VOTE_FREE);
-    else
+    scene("force_all");
+    if (no_readers[_i] != NULL)
         report(0, 5, no_readers[_i]);
-    ck_assert_int_eq(play_outcome(op), no_readers[_i] == NULL
-                                           ? OUTCOME_NOT_FOUND
-                                           : OUTCOME_NOT_OWNER);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    scene_more(no_readers[_i] != NULL ? "=not_owner release#0"
+                                      : "force:fffff =not_found release#0");
 }
 
 /* Its acquire may be under way, or a downgrade has not reached a node. */
 TEST_RANGE(story_67_what_a_minority_has_in_any_form_is_released, 0, 2)
 {
-    engine_op op = force_all();
+    scene("force_all");
     report(0, 2, _i == 0 ? PLAY_READER_OF(1) : PLAY_TOKEN_OF(1));
     if (_i == 0)
-        play_answer_range(CALL_TOKENS, 2, 5, VOTE_FREE);
+        scene_more("force:..fff");
     else
         report(2, 4, PLAY_READER_OF(1)), report(4, 5, PLAY_TOKEN_OF(1));
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    letters_answer(CALL_RELEASE, "ddfff");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    ck_assert_int_eq(play_result(op)->votes_for, 2);
-    engine_close(play.engine, op);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    scene_more("release#5 release:ddfff =released votes#2 close under_way#0");
 }
 
 /* Two nodes do not answer: the others are a majority. */

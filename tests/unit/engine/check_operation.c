@@ -14,23 +14,13 @@ SUITE(operation, .set_up = play_begin, .tear_down = play_end);
 
 TEST(granted_by_a_majority_at_once)
 {
-    engine_op op = play_acquire();
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 5);
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
-    ck_assert_int_eq(play.answers, 0);
-    play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED);
-    ck_assert_int_eq(play.answers, 1);
-
-    const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
+    scene("acquire acquire#5 acquire:g...g answers#0 acquire:..g answers#1 "
+          "=granted votes#3");
+    const struct engine_result *result = play_result(scene_op());
     ck_assert_int_eq(result->number, PLAY_EPOCH_US + 1000000);
     ck_assert_uint_eq(result->owner.len, 5);
-    ck_assert_int_eq(result->votes_for, 3);
-    ck_assert_int_eq(play_result(op)->validity_ms, 29693);
-    engine_close(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    ck_assert_int_eq(result->validity_ms, 29693);
+    scene_more("close release#0 under_way#0");
 }
 
 TEST(story_12_stragglers_of_a_won_round_count_nowhere)
@@ -40,16 +30,13 @@ TEST(story_12_stragglers_of_a_won_round_count_nowhere)
 
 TEST(story_01_every_round_has_a_token_of_its_own)
 {
-    engine_op op = play_acquire();
+    scene("acquire");
     char first[TOKEN_MAX + 1];
     strcpy(first, play_find(CALL_ACQUIRE, 0)->token);
-    letters_answer(CALL_ACQUIRE, "ggABF");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    scene_more("acquire:ggABF =pending");
     ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, first);
     play_await_round(10);
-    struct play_call *again = play_find(CALL_ACQUIRE, 0);
-    ck_assert(again != NULL);
-    ck_assert_str_ne(again->token, first);
+    ck_assert_str_ne(play_find(CALL_ACQUIRE, 0)->token, first);
 }
 
 /* The last one is silent. */
@@ -76,11 +63,8 @@ TEST(held_by_one_value_tells_the_holder)
 /* Some libraries use a value of its own for each node. */
 TEST(held_by_others_values_is_told_at_once)
 {
-    engine_op op = play_acquire();
-    letters_answer(CALL_ACQUIRE, "gFG");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    letters_answer(CALL_ACQUIRE, "...F");
-    const struct engine_result *result = play_result(op);
+    scene("acquire acquire:gFG =pending acquire:...F =held");
+    const struct engine_result *result = play_result(scene_op());
     ck_assert(result->has_holder);
     ck_assert_int_eq(result->number, 0);
     ck_assert_uint_eq(result->owner.len, 0);

@@ -14,21 +14,15 @@ SUITE(retries, .set_up = play_begin, .tear_down = play_end);
 
 TEST(silence_is_tried_again_at_once)
 {
-    engine_op op = play_acquire();
+    scene("acquire");
     char first[TOKEN_MAX + 1];
     strcpy(first, play_find(CALL_ACQUIRE, 0)->token);
-    play_advance(TIMEOUT_US);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    scene_more("pass:50000 =pending acquire#10 release#5");
     ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, first);
-    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES,
-                      VOTE_GRANTED); /* of the first round */
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    scene_more("acquire:ggggg =pending"); /* of the first round */
     ck_assert_str_ne(play_find(CALL_ACQUIRE, 0)->token, first);
-    play_answer_range(CALL_ACQUIRE, 2, PLAY_NODES, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(play_result(op)->validity_ms, 29693);
+    scene_more("acquire:..ggg =granted");
+    ck_assert_int_eq(play_result(scene_op())->validity_ms, 29693);
 }
 
 /* Otherwise nodes that accepted the one before would refuse it. */

@@ -116,6 +116,32 @@ static engine_op force_all(void)
     return engine_force(play.engine, PLAY_RESOURCE, 0, NULL);
 }
 
+/* With a key, it is granted in place of an earlier one. */
+static engine_op ask_shared(struct span key_hash, int64_t wait_ms)
+{
+    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
+                                           .key_hash = key_hash,
+                                           .ttl_ms = 30000,
+                                           .wait_ms = wait_ms,
+                                           .is_shared = true};
+    return engine_acquire(play.engine, &acquire, NULL);
+}
+
+engine_op letters_read_again(int64_t wait_ms)
+{
+    return ask_shared(span_of(PLAY_KEY), wait_ms);
+}
+
+static engine_op read_shared(void)
+{
+    return ask_shared((struct span){0}, 0);
+}
+
+static engine_op read_again(void)
+{
+    return letters_read_again(0);
+}
+
 static const struct verb {
     const char *word;
     engine_op (*ask)(void);
@@ -127,6 +153,8 @@ static const struct verb {
     {"repeat", NULL, CALL_REPEAT},
     {"extend", extend, CALL_EXTEND},
     {"repair", NULL, CALL_REPAIR},
+    {"read", read_shared, CALL_ACQUIRE},
+    {"read_again", read_again, CALL_REPEAT},
     {"release", release, CALL_RELEASE},
     {"inspect", inspect, CALL_INSPECT},
     {"force", force, CALL_TOKENS},

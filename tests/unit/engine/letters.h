@@ -26,7 +26,8 @@ const char *letters_asked(enum call_kind kind);
  * Plays a scene, word by word:
  *
  *   acquire        asks for that: also win, again (with PLAY_KEY), extend,
- *                  release, inspect, force, force_all
+ *                  release, inspect, force, force_all; read as a reader,
+ *                  read_again with PLAY_KEY
  *   acquire:gg.A   the nodes answer their oldest calls; also repeat, repair
  *   release?012    these nodes got such a call, in this order
  *   release#5      so many calls of this kind were sent
@@ -39,6 +40,9 @@ const char *letters_asked(enum call_kind kind);
  */
 void scene(const char *text);
 void scene_more(const char *text); /* the same scene goes on */
+
+/* A reader's acquire with PLAY_KEY. */
+engine_op letters_read_again(int64_t wait_ms);
 
 /* The latest request of the scene. */
 engine_op scene_op(void);
