@@ -339,10 +339,7 @@ static bool clash(const struct client *one, const struct client *other)
                        other->ask == ASK_ACQUIRE && other->limit > 0;
     if (are_permits || (one->is_shared && other->is_shared))
         return false;
-    for (int i = 0; i < one->count; i++)
-        if (client_has_resource(other, one->resources[i]))
-            return true;
-    return false;
+    return client_shares_resource(one, other);
 }
 
 /* What a client that shares a process with others asks now; ASKS: nothing. */

@@ -247,6 +247,7 @@ void client_choose_mode(struct client *client, bool is_shared);
 void client_choose_also(struct client *client, int resource);
 
 bool client_has_resource(const struct client *client, int resource);
+bool client_shares_resource(const struct client *a, const struct client *b);
 
 /* What the hash of its key is taken to be; empty: it has none. */
 struct span client_key_hash(const struct client *client,

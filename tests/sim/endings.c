@@ -204,8 +204,7 @@ static void check_everywhere(struct world *world, const struct client *client)
 {
     const struct simconfig *config = faults_config(world);
     for (int i = 0; i < config->nodes; i++) {
-        const struct machine *machine =
-            &world->machines[world->home[config->name[i]]];
+        const struct machine *machine = &world->machines[faults_home(world, i)];
         if (!ledger_has_lock(world, machine, client))
             ledger_violated(world, "repaired", client_number(world, client),
                             client->resources[0]);

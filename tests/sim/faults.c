@@ -482,27 +482,11 @@ void faults_on_event(struct world *world, const struct event *event)
 
 /* ---- the end of all faults ---------------------------------------------- */
 
-/* Only a higher epoch takes what a foreign server has admitted. */
-static bool has_foreign_admission(const struct world *world)
+/* Whether a node votes, or did, with the names of this configuration. */
+static bool has_admission(const struct world *world, enum configuration by)
 {
-    const char *foreign = "1:fingerprint-3-05:";
     for (int i = 0; i < SIM_NAMES; i++)
-        if (strncmp(world->machines[world->home[i]].memory.admit, foreign,
-                    strlen(foreign)) == 0)
-            return true;
-    return false;
-}
-
-/* Whether a node votes, or did, with the names that servers have now. */
-static bool has_admission(const struct world *world)
-{
-    const struct simconfig *config = faults_config(world);
-    char ours[CALL_STATE_MAX];
-    (void)snprintf(ours, sizeof ours, "%d:%s:", config->epoch,
-                   config->fingerprint);
-    for (int i = 0; i < SIM_NAMES; i++)
-        if (strncmp(world->machines[world->home[i]].memory.admit, ours,
-                    strlen(ours)) == 0)
+        if (servers_has_admitted(world, by, i))
             return true;
     return false;
 }
@@ -518,7 +502,7 @@ static void stop_old_servers(struct world *world)
     bool may_be_refused = plan_is_on(world, FAULT_LISTS)
                               ? !faults->is_orderly || faults->word_epoch != 0
                               : faults->configuration == CONFIGURATION_NEXT;
-    if (!may_be_refused || has_admission(world))
+    if (!may_be_refused || has_admission(world, faults->configuration))
         return;
     faults->are_old_stopped = true;
     for (int i = 0; i < SIM_FOREIGN; i++)
@@ -538,9 +522,9 @@ void faults_calm(struct world *world)
     server_kill(world, SIM_FOREIGN);
     if (plan_is_on(world, FAULT_LISTS))
         lists_follow_epoch(world);
-    else if (has_foreign_admission(world) ||
+    else if (has_admission(world, CONFIGURATION_FOREIGN) ||
              faults->configuration == CONFIGURATION_NEXT)
-        servers_choose_next(world);
+        servers_choose_next(world); /* only a higher epoch takes its nodes */
     stop_old_servers(world);
     for (int i = 0; i < SIM_FOREIGN; i++) {
         struct simserver *server = &world->servers[i];

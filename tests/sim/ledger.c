@@ -234,11 +234,10 @@ static void check_kept(struct world *world, const struct client *client)
 /* How many nodes have the lock, with this key. */
 static int nodes_with(const struct world *world, const struct client *client)
 {
-    const struct simconfig *config = faults_config(world);
     int count = 0;
     for (int i = 0; i < SIM_NODES; i++)
-        count += ledger_has_lock(
-            world, &world->machines[world->home[config->name[i]]], client);
+        count += ledger_has_lock(world, &world->machines[faults_home(world, i)],
+                                 client);
     return count;
 }
 
@@ -446,14 +445,6 @@ void ledger_on_extension(struct world *world, const struct client *client,
 
 /* ---- beliefs ------------------------------------------------------------ */
 
-static bool share_resource(const struct client *a, const struct client *b)
-{
-    for (int i = 0; i < a->count; i++)
-        if (client_has_resource(b, a->resources[i]))
-            return true;
-    return false;
-}
-
 static void check_capacity(struct world *world, const struct client *client)
 {
     const struct clients *clients = world->clients;
@@ -515,7 +506,7 @@ void ledger_on_belief(struct world *world, const struct client *client)
     const struct clients *clients = world->clients;
     for (int i = 0; i < SIM_CLIENTS; i++) {
         const struct client *other = &clients->client[i];
-        if (other == client || !share_resource(other, client) ||
+        if (other == client || !client_shares_resource(other, client) ||
             (other->is_shared && client->is_shared) ||
             !client_believes(world, other) || !clients->ledger.claims_clocks ||
             lists_are_apart(world, client->believes_in, other->believes_in))

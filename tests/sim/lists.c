@@ -175,15 +175,10 @@ static int count_admitted(const struct world *world,
                           enum configuration other)
 {
     const struct simconfig *config = config_of(world, configuration);
-    char ours[CALL_STATE_MAX];
     int count = 0;
-    (void)snprintf(ours, sizeof ours, "%d:%s:", config->epoch,
-                   config->fingerprint);
     for (int i = 0; i < config->nodes; i++)
-        count +=
-            servers_has_name(world, other, config->name[i]) &&
-            strncmp(world->machines[world->home[config->name[i]]].memory.admit,
-                    ours, strlen(ours)) == 0;
+        count += servers_has_name(world, other, config->name[i]) &&
+                 servers_has_admitted(world, configuration, config->name[i]);
     return count;
 }
 
@@ -282,7 +277,7 @@ static int highest_epoch(const struct world *world, bool is_own)
     int highest = 0;
     for (int i = 0; i < config->nodes; i++) {
         const struct simmemory *memory =
-            &world->machines[world->home[config->name[i]]].memory;
+            &world->machines[faults_home(world, i)].memory;
         const char *found[] = {memory->admit, memory->mark, memory->taken};
         for (int k = 0; k < 3; k++) {
             struct span fingerprint =

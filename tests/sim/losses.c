@@ -84,7 +84,7 @@ bool losses_may_lose(struct world *world, int machine)
     if (lost > 0 && world_chance(world, lost == 1 ? 40 : 93))
         return false;
     for (int i = 0; i < config->nodes; i++) {
-        int other = world->home[config->name[i]];
+        int other = faults_home(world, i);
         if (other != machine && world->machines[other].state == MACHINE_UP &&
             simstate_is_there(&world->machines[other].memory))
             return true;

@@ -27,8 +27,7 @@ static void pause_some(struct world *world, int count)
     const struct simconfig *config = faults_config(world);
     int first = (int)world_random(world, config->nodes);
     for (int i = 0; i < count; i++)
-        faults_pause(world,
-                     world->home[config->name[(first + i) % config->nodes]],
+        faults_pause(world, faults_home(world, (first + i) % config->nodes),
                      PAUSE_US);
 }
 
