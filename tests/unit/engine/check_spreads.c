@@ -357,10 +357,7 @@ TEST(nor_one_that_only_asked)
     play.now_us += 101000000; /* beyond max_hold_ms */
     for (int i = 0; i < PLAY_NODES; i++)
         play_confirm(i);
-    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    letters_answer(CALL_EXTEND, "eeeff");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
-    engine_close(play.engine, op);
+    scene("extend extend:eeeff =max_hold_reached close");
     expect_nothing_for(20 * TICK_US);
 }
 
