@@ -528,7 +528,9 @@ static int64_t holding_us(struct world *world, const struct client *client)
 
 /* ---- answers ------------------------------------------------------------ */
 
-int64_t client_spread_us(const struct world *world, const struct client *client)
+/* How long after it was granted or extended a lock is on all nodes. */
+static int64_t client_spread_us(const struct world *world,
+                                const struct client *client)
 {
     const struct simserver *server = &world->servers[client->extended_by];
     return at_least(SPREAD_US, 4 * server->options.node_timeout_us);

@@ -198,10 +198,6 @@ struct clients {
     uint64_t repeated; /* grants in place of earlier ones */
 };
 
-/* How long after it was granted or extended a lock is on all nodes. */
-int64_t client_spread_us(const struct world *world,
-                         const struct client *client);
-
 /* The client does not know that it was granted what it asked for with its key.
    token: of that. */
 void client_note_had(const struct world *world, struct client *client,

@@ -112,7 +112,6 @@ struct faults {
     int rate;           /* percent of the usual intervals */
     int64_t tiny_us;    /* when all clocks stepped a little */
     int64_t held_us;    /* no new fault until then */
-    int64_t moment_us;  /* when a new configuration begins */
     uint64_t count[FAULTS];
 };
 

@@ -774,7 +774,7 @@ void ledger_on_spread(struct world *world, const struct client *client)
         is_on_all = false;
     }
     ledger->spreads++;
-    if (!is_on_all && ledger->claims_spread)
+    if (!is_on_all && !world->has_lists)
         violated(world, "spread", client);
 }
 

@@ -1,6 +1,6 @@
 /*
  * The simulator: sim [--seeds N] [--seed FIRST] [--fresh N] [--kept FILE]
- *                    [--seconds S] [--faults NAME,...] [--spread] [--trace]
+ *                    [--seconds S] [--faults NAME,...] [--trace]
  *
  * Runs the seeds of a file, N from FIRST on, and N that are new each time, S
  * simulated seconds each. A violation prints its seed; the same seed repeats
@@ -83,7 +83,6 @@ struct arguments {
     struct seeds seeds;
     int64_t seconds;
     bool is_tracing;
-    bool claims_spread;
     uint64_t only; /* bit per fault; 0: each seed chooses */
 };
 
@@ -103,7 +102,6 @@ static bool run_seed(void *ctx, uint64_t seed)
     world.is_tracing = arguments->is_tracing;
     world.only = arguments->only;
     world_init(&world, seed, &clients, &faults);
-    clients.ledger.claims_spread = arguments->claims_spread && !world.has_lists;
     clients_start(&world);
     world_run(&world, arguments->seconds * 1000000);
     faults_calm(&world);
@@ -184,7 +182,6 @@ static void parse(int argc, char **argv, struct arguments *arguments)
         {"kept", required_argument, NULL, 'k'},
         {"seconds", required_argument, NULL, 't'},
         {"faults", required_argument, NULL, 'f'},
-        {"spread", no_argument, NULL, 'p'},
         {"trace", no_argument, NULL, 'v'},
         {0},
     };
@@ -208,16 +205,13 @@ static void parse(int argc, char **argv, struct arguments *arguments)
         case 'f':
             arguments->only = parse_faults(optarg);
             break;
-        case 'p':
-            arguments->claims_spread = true;
-            break;
         case 'v':
             arguments->is_tracing = true;
             break;
         default:
             fprintf(stderr, "usage: sim [--seeds N] [--seed FIRST] "
                             "[--fresh N] [--kept FILE] [--seconds S] [--faults "
-                            "NAME,...] [--spread] [--trace]\n");
+                            "NAME,...] [--trace]\n");
             exit(EXIT_FAILURE);
         }
     }
@@ -241,8 +235,7 @@ static void print_replay(char *text, size_t size, const char *program,
 int main(int argc, char **argv)
 {
     struct arguments arguments = {.seeds = {.first = 1, .count = 100},
-                                  .seconds = 60,
-                                  .claims_spread = true};
+                                  .seconds = 60};
     char replay[1000];
     struct run *run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);

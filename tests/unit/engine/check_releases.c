@@ -1,7 +1,6 @@
 #include <string.h>
 
-#include "../../../server/engine/port/port.h"
-#include "../../../server/engine/rounds/releases.h"
+#include "../../../server/engine/parts.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 #include "letters.h"
@@ -243,107 +242,18 @@ TEST(a_long_name_is_released_as_well)
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
 }
 
-/* More than there is room for, which no node takes. */
-static void fill_up(void)
-{
-    engine_op op = 1;
-    for (int i = 0; i < PLAY_NODES; i++)
-        play.is_refusing[i] = true;
-    for (int i = 0; i < 70000 && op != 0; i++) {
-        op = engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN),
-                            NULL);
-        if (op != 0)
-            engine_close(play.engine, op);
-    }
-    for (int i = 0; i < PLAY_NODES; i++)
-        play.is_refusing[i] = false;
-}
-
 /* The nodes would be asked, and nobody know what they answer. */
 TEST(a_release_without_room_is_refused)
 {
-    fill_up();
+    play.engine->releases.slots.limit = 0;
     ck_assert_uint_eq(play_release(span_of(PLAY_TOKEN)), 0);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    scene("release#0 under_way#0");
 }
 
 TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
 {
-    engine_op op = play_win();
-    play_node_down(4);
-    fill_up();
-    engine_abandon(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 4);
+    scene("win down:4");
+    play.engine->releases.slots.limit = 0;
+    scene_more("leave+ release#4 release:dddd");
     ck_assert_uint_eq(play.metrics.releases_dropped, 1);
-    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
-}
-
-/* ---- who waits for the answer -------------------------------------------- */
-
-enum { WAITING = 77 };
-
-static uint64_t tags[PLAY_NODES];
-
-static enum vote note_tag(void *ctx, int node, const struct call *call,
-                          uint64_t tag)
-{
-    (void)ctx;
-    (void)call;
-    tags[node] = tag;
-    return VOTE_PENDING;
-}
-
-static int64_t tell_time(void *ctx)
-{
-    (void)ctx;
-    return 1000000;
-}
-
-static uint64_t reply_to(struct releases *releases, int node)
-{
-    const struct call_reply deleted = {.vote = VOTE_DELETED};
-    return releases_on_reply(releases, node, tags[node], &deleted,
-                             tell_time(NULL));
-}
-
-TEST(only_who_asked_for_a_release_is_told_its_answers)
-{
-    const struct environment env = {
-        play_settings, {.send = note_tag, .now = tell_time}, &play.metrics};
-    struct nodes nodes;
-    struct releases releases;
-    struct round round;
-    nodes_init(&nodes, &env);
-    releases_init(&releases, &nodes);
-    for (int i = 0; i < PLAY_NODES; i++)
-        nodes.node[i].is_up = true;
-    round_init(&round, LOCK_RELEASE, PLAY_NODES, 1000000, 1050000);
-    struct release_ask ask = {
-        .resource = PLAY_RESOURCE,
-        .token = span_of(PLAY_TOKEN),
-        .operation = WAITING,
-        .round = &round,
-        .scope = {.nodes = (1 << PLAY_NODES) - 1, .in_time_us = 1050000},
-    };
-    ck_assert(releases_ask(&releases, &ask));
-    for (int i = 0; i < PLAY_NODES; i++)
-        ck_assert_int_eq(ask.ballots[i].vote, VOTE_PENDING);
-    for (int i = 0; i < PLAY_NODES; i++)
-        ck_assert_uint_eq(reply_to(&releases, i), WAITING);
-    ck_assert_uint_eq(reply_to(&releases, 0), 0); /* it is over */
-    tags[0] = tag_plain(TAG_RELEASE);
-    ck_assert_uint_eq(reply_to(&releases, 0), 0);
-    for (int i = 0; i < PLAY_NODES; i++) {
-        round_note_sent(&round, i, 0);
-        round.votes[i].vote = VOTE_GRANTED;
-    }
-    releases_undo(&releases, &round, round_may_be_set(&round),
-                  &(struct round_lock){.resource = PLAY_RESOURCE,
-                                       .token = span_of(PLAY_TOKEN),
-                                       .ttl_ms = 1000});
-    for (int i = 0; i < PLAY_NODES; i++)
-        ck_assert_uint_eq(reply_to(&releases, i), 0);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
-    releases_fini(&releases);
 }
