@@ -15,10 +15,11 @@ enum {
     TELL_US = 10000000,
 };
 
-/* In its queue's due or sent. Resource and token follow. */
+/* In a list of its queue. Resource and token follow. */
 struct debt {
     TAILQ_ENTRY(debt) link;
     int64_t until_us;
+    uint32_t number; /* while it is sent */
     uint16_t resource_len;
     uint8_t token_len;
     char text[];
@@ -35,8 +36,11 @@ void debts_init(struct debts *debts, struct nodes *nodes)
     debts->nodes = nodes;
     debts->limit = STORE_BYTES;
     for (int i = 0; i < NODES_MAX; i++) {
-        for (int kind = 0; kind < DEBT_KINDS; kind++)
+        for (int kind = 0; kind < DEBT_KINDS; kind++) {
             TAILQ_INIT(&debts->queue[i][kind].due);
+            TAILQ_INIT(&debts->queue[i][kind].sent);
+            TAILQ_INIT(&debts->queue[i][kind].lost);
+        }
         /* others may have granted until now */
         debts->seen_us[i] = environment_now(nodes->env);
     }
@@ -73,27 +77,13 @@ static void debts_expire(struct debts *debts, struct debt_queue *queue,
         debt_end(debts, take_due(queue));
 }
 
-/* Makes room behind answered ones. If none is under way, lost ones are due
- * again. */
-static void debts_settle(struct debt_queue *queue)
-{
-    while (queue->first_number != queue->next_number &&
-           queue->sent[queue->first_number % DEBTS_WINDOW] == NULL)
-        queue->first_number++;
-    while (queue->in_flight == 0 && queue->next_number != queue->first_number) {
-        struct debt *lost = queue->sent[--queue->next_number % DEBTS_WINDOW];
-        if (lost != NULL)
-            TAILQ_INSERT_HEAD(&queue->due, lost, link);
-    }
-}
-
 void debts_fini(struct debts *debts)
 {
     for (int i = 0; i < NODES_MAX; i++)
         for (int kind = 0; kind < DEBT_KINDS; kind++) {
             struct debt_queue *queue = &debts->queue[i][kind];
-            queue->in_flight = 0;
-            debts_settle(queue);
+            TAILQ_CONCAT(&queue->due, &queue->sent, link);
+            TAILQ_CONCAT(&queue->due, &queue->lost, link);
             debts_expire(debts, queue, INT64_MAX);
         }
 }
@@ -151,18 +141,20 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
 {
     struct debt_queue *queue = &debts->queue[node][kind];
     debts_expire(debts, queue, now_us);
-    const struct debt *it = TAILQ_FIRST(&queue->due);
-    if (it == NULL || queue->next_number - queue->first_number >= DEBTS_WINDOW)
+    struct debt *it = TAILQ_FIRST(&queue->due);
+    if (it == NULL || queue->sent_count >= DEBTS_WINDOW)
         return false;
     struct call call =
         fence_call(CALL_RELEASE, (struct span){it->text, it->resource_len},
                    (struct span){it->text + it->resource_len, it->token_len});
     if (nodes_send(debts->nodes, node, &call, 0,
-                   tag_debt((unsigned)kind, queue->next_number))
+                   tag_debt((unsigned)kind, queue->number))
             .vote != VOTE_PENDING)
         return false;
-    queue->in_flight++;
-    queue->sent[queue->next_number++ % DEBTS_WINDOW] = take_due(queue);
+    it = take_due(queue);
+    it->number = queue->number++;
+    TAILQ_INSERT_TAIL(&queue->sent, it, link);
+    queue->sent_count++;
     return true;
 }
 
@@ -179,24 +171,25 @@ static void send_all(struct debts *debts, int node, int64_t now_us)
 void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
                     int64_t now_us)
 {
-    uint32_t number = tag_debt_number_of(tag);
     struct debt_queue *queue = &debts->queue[node][tag_debt_kind_of(tag)];
-    struct debt **sent = &queue->sent[number % DEBTS_WINDOW];
-    /* a link answers each call once */
-    assert(queue->in_flight > 0 && *sent != NULL &&
-           number - queue->first_number <
-               queue->next_number - queue->first_number);
-    queue->in_flight--;
-    struct debt *it = *sent;
-    if (vote != VOTE_DISCONNECTED) /* else all under way are lost */
-        *sent = NULL;
+    struct debt *it = TAILQ_FIRST(&queue->sent); /* mostly the first */
+    while (it != NULL && it->number != tag_debt_number_of(tag))
+        it = TAILQ_NEXT(it, link);
+    assert(it != NULL); /* a link answers each call once */
+    TAILQ_REMOVE(&queue->sent, it, link);
+    queue->sent_count--;
     if (vote_ends_release(vote)) {
         debt_end(debts, it);
-    } else if (vote != VOTE_DISCONNECTED) {
+    } else if (vote == VOTE_DISCONNECTED) {
+        TAILQ_INSERT_TAIL(&queue->lost, it, link);
+    } else {
         debts->paused_us[node] = now_us + PAUSE_US;
         TAILQ_INSERT_TAIL(&queue->due, it, link);
     }
-    debts_settle(queue);
+    if (queue->sent_count == 0) {
+        TAILQ_CONCAT(&queue->lost, &queue->due, link);
+        TAILQ_CONCAT(&queue->due, &queue->lost, link);
+    }
     send_all(debts, node, now_us);
 }
 

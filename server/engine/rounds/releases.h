@@ -42,13 +42,10 @@
  * So a node has two queues. They may grow to millions while it is unreachable
  * for long, so an item is no larger than its texts need.
  *
- *       ┌─ oldest                    ┌─ next to send           ┌─ newest
- *   ────┴────────────────────────────┴─────────────────────────┴────
- *         sent: at most DEBTS_WINDOW   due
- *
- * An answered release is gone. A refused one goes to the end of its queue, as
- * the node may refuse it for long. If the connection breaks, the unanswered
- * ones are next again.
+ *   due ──→ sent: at most DEBTS_WINDOW ──→ answered: it is gone
+ *    ↑ ↑     │ │
+ *    │ └─────┘ │ refused: to the end, as the node may refuse it for long
+ *    └─ lost ←─┘ the connection broke: the next ones, when no answer is missing
  */
 
 /* At most this many at once, so that no other call waits long. */
@@ -56,13 +53,12 @@ enum { DEBTS_WINDOW = 512 };
 
 enum debt_kind { DEBT_SURE, DEBT_UNLIKELY, DEBT_KINDS };
 
-struct debt;
+TAILQ_HEAD(debt_list, debt);
 
 struct debt_queue {
-    TAILQ_HEAD(, debt) due;
-    struct debt *sent[DEBTS_WINDOW]; /* by number; NULL: answered */
-    uint32_t first_number, next_number;
-    uint32_t in_flight;
+    struct debt_list due, sent, lost;
+    uint32_t sent_count;
+    uint32_t number; /* of the next one to send */
 };
 
 struct debts {
