@@ -16,46 +16,36 @@ SUITE(repeats, .set_up = play_begin, .tear_down = play_end);
 
 TEST(the_hash_is_part_of_the_token)
 {
-    engine_op op = play_ask_again();
     struct token_parts parts;
-    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(!play_result(op)->is_repeat);
-    ck_assert(token_parse(play_result(op)->token, &parts));
+    scene("again acquire:ggg =granted");
+    ck_assert(!play_result(scene_op())->is_repeat);
+    ck_assert(token_parse(play_result(scene_op())->token, &parts));
     ck_assert(span_is(parts.key_hash, PLAY_KEY));
     ck_assert(span_is(parts.owner, "me"));
 }
 
 TEST(a_lock_with_the_same_key_is_had_again)
 {
-    engine_op op = play_ask_again();
+    scene("again");
     char first[TOKEN_MAX + 1];
     strcpy(first, play_find(CALL_ACQUIRE, 4)->token);
-    play_hold_range(CALL_ACQUIRE, 0, 3, OWN);
-    ck_assert_int_eq(play_count(CALL_REPEAT), 5);
+    scene_more("acquire:OOO repeat#5");
     const struct play_call *call = play_find(CALL_REPEAT, 0);
     ck_assert_int_eq(call->call.seen, 7);
     ck_assert_int_eq(call->call.ttl_ms, 30000);
     ck_assert_str_ne(call->token, first);
-    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(play_result(op)->is_repeat);
-    ck_assert_int_gt(play_result(op)->number, 7);
-    ck_assert_int_gt(play_result(op)->validity_ms, 0);
+    scene_more("repeat:ggg =granted");
+    const struct engine_result *result = play_result(scene_op());
+    ck_assert(result->is_repeat);
+    ck_assert_int_gt(result->number, 7);
+    ck_assert_int_gt(result->validity_ms, 0);
 }
 
 TEST(the_lost_attempt_is_undone_before_the_repeat)
 {
-    (void)play_ask_again();
-    play_hold_range(CALL_ACQUIRE, 0, 3, OWN);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* they may have granted */
-    bool is_released[PLAY_NODES] = {false};
-    for (int i = 0; i < play.sent_count; i++) {
-        if (play.sent[i].call.kind == CALL_RELEASE)
-            is_released[play.sent[i].node] = true;
-        if (play.sent[i].call.kind == CALL_REPEAT && play.sent[i].node > 2)
-            ck_assert(is_released[play.sent[i].node]);
-    }
+    scene("again acquire:OOO release?34"); /* they may have granted */
+    for (int i = 3; i < PLAY_NODES; i++)
+        ck_assert(play_find(CALL_RELEASE, i) < play_find(CALL_REPEAT, i));
 }
 
 /* It lives on a minority that was never asked before, or on two of three. */
@@ -67,10 +57,9 @@ TEST(free_nodes_count_too)
 
 TEST(the_newest_of_its_tokens_may_be_replaced)
 {
-    (void)play_ask_again();
+    scene("again");
     play_hold_range(CALL_ACQUIRE, 0, 2, PLAY_OWN(5));
-    play_hold_range(CALL_ACQUIRE, 2, 4, OWN);
-    play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
+    scene_more("acquire:..OOg");
     ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.seen, 7);
 }
 
@@ -88,11 +77,10 @@ static const struct {
 
 TEST_EACH(a_lock_with_another_key_is_held, others)
 {
-    engine_op op = play_ask_again();
+    scene("again");
     play_hold_range(CALL_ACQUIRE, 0, 2, others[_i].two);
     play_hold_range(CALL_ACQUIRE, 2, 5, others[_i].three);
-    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    scene_more("repeat#0 =held");
 }
 
 /* Of two that are under way together one has the lock; and without a key. */
@@ -173,27 +161,27 @@ TEST(a_lost_repeat_is_undone_where_it_replaced_nothing)
     scene_more("close release#3"); /* two of the acquire */
 }
 
-/* Its outcome is known before its last votes, or its client leaves. */
-TEST_RANGE(so_it_is_when_the_last_votes_are_known, 0, 3)
+/* Its outcome is known before its last votes, of which one may come too late,
+ * or its client leaves. */
+static const struct {
+    const char *ends;
+    unsigned undone; /* in the end */
+    int answers;
+} lasts[] = {
+    {"repeat:OOO =held close under_way#0", 3, 1},
+    {"repeat:OOO =held close under_way#0 pass:50000", 1, 1},
+    {"leave repeat:OOO under_way#0", 3, 0},
+};
+
+TEST_EACH(so_it_is_when_the_last_votes_are_known, lasts)
 {
-    engine_op op = begin_repeat_on_three();
-    letters_answer(CALL_REPEAT, "...w");
-    if (_i == 2) {
-        ck_assert(!engine_abandon(play.engine, op));
-        ck_assert_uint_eq(undone(), 1u << 3);
-        play_hold_range(CALL_REPEAT, 0, 3, OWN);
-    } else {
-        play_hold_range(CALL_REPEAT, 0, 3, OWN);
-        ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-        engine_close(play.engine, op);
-        ck_assert_uint_eq(undone(), 1u << 3);
-    }
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
-    if (_i == 1)
-        play_advance(50000); /* too late for the last one */
-    letters_answer(CALL_REPEAT, "....w");
-    ck_assert_uint_eq(undone(), _i == 1 ? 1u << 3 : 3u << 3);
-    ck_assert_int_eq(play.answers, _i == 2 ? 0 : 1);
+    (void)begin_repeat_on_three();
+    scene_more("repeat:...w");
+    scene_more(lasts[_i].ends);
+    ck_assert_uint_eq(undone(), 1u << 3);
+    scene_more("repeat:....w");
+    ck_assert_uint_eq(undone(), lasts[_i].undone << 3);
+    ck_assert_int_eq(play.answers, lasts[_i].answers);
 }
 
 TEST(so_it_is_if_its_grant_comes_to_nothing)
