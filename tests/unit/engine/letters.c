@@ -206,12 +206,21 @@ static void change_nodes(struct span what, const char *digits)
     }
 }
 
+static void await(enum call_kind kind, int calls)
+{
+    for (int ms = 0; ms < 2000 && play_count(kind) < calls; ms++)
+        play_advance(1000);
+    expect(play_count(kind), calls);
+}
+
 static void play_call(enum call_kind kind, char sign, const char *arg)
 {
     if (sign == ':')
         letters_answer(kind, arg);
     else if (sign == '#')
         expect(play_count(kind), atoi(arg));
+    else if (sign == '~')
+        await(kind, atoi(arg));
     else if (sign == '?')
         ck_assert_msg(strcmp(letters_asked(kind), arg) == 0, "%s at: %s",
                       letters_asked(kind), scene_now);
@@ -221,7 +230,7 @@ static void play_call(enum call_kind kind, char sign, const char *arg)
 
 static void play_word(const char *word)
 {
-    size_t len = strcspn(word, ":=#@!?+");
+    size_t len = strcspn(word, ":=#@!?~+");
     struct span head = {word, len};
     const struct verb *verb = find_verb(head);
     const char *arg = word + len + (word[len] != '\0');

@@ -31,6 +31,7 @@ const char *letters_asked(enum call_kind kind);
  *   acquire:gg.A   the nodes answer their oldest calls; also repeat, repair
  *   release?012    these nodes got such a call, in this order
  *   release#5      so many calls of this kind were sent
+ *   extend~10      time passes until so many were sent
  *   release@04     these nodes owe an answer to one;  release!04  they do not
  *   =held          the outcome of the latest request;  1=held  of the first
  *   leave, leave+  its client leaves, without or with a grant;  close
