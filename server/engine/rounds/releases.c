@@ -29,6 +29,12 @@ static_assert(TOKEN_MAX <= UINT8_MAX && NAMES_LEN_MAX <= UINT16_MAX, "");
 
 /* ---- what nodes owe ------------------------------------------------------ */
 
+static void debt_queue_init(struct debt_queue *queue)
+{
+    TAILQ_INIT(&queue->due);
+    TAILQ_INIT(&queue->sent);
+}
+
 void debts_init(struct debts *debts, struct nodes *nodes)
 {
     memset(debts, 0, sizeof *debts);
@@ -36,11 +42,8 @@ void debts_init(struct debts *debts, struct nodes *nodes)
     debts->nodes = nodes;
     debts->limit = STORE_BYTES;
     for (int i = 0; i < NODES_MAX; i++) {
-        for (int kind = 0; kind < DEBT_KINDS; kind++) {
-            TAILQ_INIT(&debts->queue[i][kind].due);
-            TAILQ_INIT(&debts->queue[i][kind].sent);
-            TAILQ_INIT(&debts->queue[i][kind].lost);
-        }
+        for (int kind = 0; kind < DEBT_KINDS; kind++)
+            debt_queue_init(&debts->queue[i][kind]);
         /* others may have granted until now */
         debts->seen_us[i] = environment_now(nodes->env);
     }
@@ -77,14 +80,22 @@ static void debts_expire(struct debts *debts, struct debt_queue *queue,
         debt_end(debts, take_due(queue));
 }
 
+/* Those that no answer ended are next again. */
+static void debts_take_back(struct debt_queue *queue)
+{
+    struct debt *it;
+    while ((it = TAILQ_LAST(&queue->sent, debt_list)) != NULL) {
+        TAILQ_REMOVE(&queue->sent, it, link);
+        TAILQ_INSERT_HEAD(&queue->due, it, link);
+    }
+}
+
 void debts_fini(struct debts *debts)
 {
     for (int i = 0; i < NODES_MAX; i++)
         for (int kind = 0; kind < DEBT_KINDS; kind++) {
-            struct debt_queue *queue = &debts->queue[i][kind];
-            TAILQ_CONCAT(&queue->due, &queue->sent, link);
-            TAILQ_CONCAT(&queue->due, &queue->lost, link);
-            debts_expire(debts, queue, INT64_MAX);
+            debts_take_back(&debts->queue[i][kind]);
+            debts_expire(debts, &debts->queue[i][kind], INT64_MAX);
         }
 }
 
@@ -142,7 +153,7 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
     struct debt_queue *queue = &debts->queue[node][kind];
     debts_expire(debts, queue, now_us);
     struct debt *it = TAILQ_FIRST(&queue->due);
-    if (it == NULL || queue->sent_count >= DEBTS_WINDOW)
+    if (it == NULL || queue->in_flight >= DEBTS_WINDOW)
         return false;
     struct call call =
         fence_call(CALL_RELEASE, (struct span){it->text, it->resource_len},
@@ -154,7 +165,7 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
     it = take_due(queue);
     it->number = queue->number++;
     TAILQ_INSERT_TAIL(&queue->sent, it, link);
-    queue->sent_count++;
+    queue->in_flight++;
     return true;
 }
 
@@ -176,20 +187,17 @@ void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
     while (it != NULL && it->number != tag_debt_number_of(tag))
         it = TAILQ_NEXT(it, link);
     assert(it != NULL); /* a link answers each call once */
-    TAILQ_REMOVE(&queue->sent, it, link);
-    queue->sent_count--;
+    queue->in_flight--;
+    if (vote != VOTE_DISCONNECTED) /* else all under way are lost */
+        TAILQ_REMOVE(&queue->sent, it, link);
     if (vote_ends_release(vote)) {
         debt_end(debts, it);
-    } else if (vote == VOTE_DISCONNECTED) {
-        TAILQ_INSERT_TAIL(&queue->lost, it, link);
-    } else {
+    } else if (vote != VOTE_DISCONNECTED) {
         debts->paused_us[node] = now_us + PAUSE_US;
         TAILQ_INSERT_TAIL(&queue->due, it, link);
     }
-    if (queue->sent_count == 0) {
-        TAILQ_CONCAT(&queue->lost, &queue->due, link);
-        TAILQ_CONCAT(&queue->due, &queue->lost, link);
-    }
+    if (queue->in_flight == 0)
+        debts_take_back(queue);
     send_all(debts, node, now_us);
 }
 

@@ -45,7 +45,7 @@
  *   due ──→ sent: at most DEBTS_WINDOW ──→ answered: it is gone
  *    ↑ ↑     │ │
  *    │ └─────┘ │ refused: to the end, as the node may refuse it for long
- *    └─ lost ←─┘ the connection broke: the next ones, when no answer is missing
+ *    └─────────┘ the connection broke: the next ones, when no answer is missing
  */
 
 /* At most this many at once, so that no other call waits long. */
@@ -56,9 +56,9 @@ enum debt_kind { DEBT_SURE, DEBT_UNLIKELY, DEBT_KINDS };
 TAILQ_HEAD(debt_list, debt);
 
 struct debt_queue {
-    struct debt_list due, sent, lost;
-    uint32_t sent_count;
-    uint32_t number; /* of the next one to send */
+    struct debt_list due, sent;
+    uint32_t in_flight; /* of those that are sent; the others are lost */
+    uint32_t number;    /* of the next one to send */
 };
 
 struct debts {
