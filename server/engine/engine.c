@@ -170,36 +170,33 @@ engine_op engine_acquire(struct engine *engine,
                : operation_start(&engine->operations, &request);
 }
 
-static engine_op engine_start(struct engine *engine,
-                              const struct request *request)
+static engine_op engine_start(struct engine *engine, struct request request)
 {
     engine_wake(engine);
-    return operation_start(&engine->operations, request);
+    return operation_start(&engine->operations, &request);
 }
 
 engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, bool is_shared,
                         void *client)
 {
-    const struct request request = {.call = LOCK_EXTEND,
-                                    .resource = resource,
-                                    .token = token,
-                                    .ttl_ms = ttl_ms,
-                                    .is_shared = is_shared,
-                                    .client = client};
     assert(token_is_ours(token) && ttl_ms > 0);
-    return engine_start(engine, &request);
+    return engine_start(engine, (struct request){.call = LOCK_EXTEND,
+                                                 .resource = resource,
+                                                 .token = token,
+                                                 .ttl_ms = ttl_ms,
+                                                 .is_shared = is_shared,
+                                                 .client = client});
 }
 
 engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client)
 {
-    const struct request request = {.call = LOCK_RELEASE,
-                                    .resource = resource,
-                                    .token = token,
-                                    .client = client};
     assert(token_is_ours(token));
-    engine_op op = engine_start(engine, &request);
+    engine_op op = engine_start(engine, (struct request){.call = LOCK_RELEASE,
+                                                         .resource = resource,
+                                                         .token = token,
+                                                         .client = client});
     tell_release(engine, resource);
     return op;
 }
@@ -207,20 +204,19 @@ engine_op engine_release(struct engine *engine, struct span resource,
 engine_op engine_force(struct engine *engine, struct span resource,
                        int64_t number, void *client)
 {
-    const struct request request = {.call = LOCK_FORCE,
-                                    .resource = resource,
-                                    .number = number,
-                                    .client = client};
     assert(number >= 0);
-    return engine_start(engine, &request);
+    return engine_start(engine, (struct request){.call = LOCK_FORCE,
+                                                 .resource = resource,
+                                                 .number = number,
+                                                 .client = client});
 }
 
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client)
 {
-    const struct request request = {
-        .call = LOCK_INSPECT, .resource = resource, .client = client};
-    return engine_start(engine, &request);
+    return engine_start(engine, (struct request){.call = LOCK_INSPECT,
+                                                 .resource = resource,
+                                                 .client = client});
 }
 
 engine_op engine_watch(struct engine *engine, struct span resource,

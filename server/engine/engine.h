@@ -2,25 +2,7 @@
  * The engine: locks over N masters, behind a port. It does no I/O and reads no
  * clock, so the simulator runs it whole.
  *
- * Eight lifetimes, each with its own owner:
- *
- *   request        one HTTP request; owned by api/exchange; awaits its
- *     │            operation, or its ticket
- *     ├ ticket     of what may wait: it begins operations, one at a time, until
- *     │            one is granted; waiting/ticket.h has its states and events
- *     └ operation  acquire, extend, release, force or inspect: one or more
- *         │        rounds; ends by engine_close or engine_abandon
- *         └ round  one call to all nodes, or to as many as decide it; ends
- *             │    with its verdict. Later replies are recognised by their tag,
- *             │    and do not count
- *             └ vote  one reply that a node owes; in the link's queue
- *
- *   release        a key to delete after a lost or abandoned grant, or for a
- *                  client; outlives its operation, until every node has
- *                  answered or the TTL has passed
- *   spread         a lock to bring to the nodes that lack it; outlives its
- *                  operation, until all have it, or it is released or expired
- *
+ * CONTRIBUTING.md tells its lifetimes, and who owns each.
  * Each may end while something that it began is under way. A reply or a timer
  * finds what it is for by handle or index, and is ignored if that is gone:
  *

@@ -30,22 +30,17 @@ enum {
 
 /* ---- comparing ---------------------------------------------------------- */
 
-static bool is_same_text(struct span a, struct span b)
-{
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
-}
-
 static bool is_same_look(const struct call_look *a, const struct call_look *b)
 {
-    return a->word == b->word && is_same_text(a->admit, b->admit) &&
-           is_same_text(a->mark, b->mark) && a->max_ttl_ms == b->max_ttl_ms &&
+    return a->word == b->word && span_is_same(a->admit, b->admit) &&
+           span_is_same(a->mark, b->mark) && a->max_ttl_ms == b->max_ttl_ms &&
            a->is_durable == b->is_durable && a->generation == b->generation &&
            a->rest_us == b->rest_us && a->number == b->number &&
            a->is_full == b->is_full &&
-           is_same_text(a->witnesses, b->witnesses) &&
-           is_same_text(a->taken, b->taken) &&
-           is_same_text(a->passed, b->passed) &&
-           is_same_text(a->trace, b->trace);
+           span_is_same(a->witnesses, b->witnesses) &&
+           span_is_same(a->taken, b->taken) &&
+           span_is_same(a->passed, b->passed) &&
+           span_is_same(a->trace, b->trace);
 }
 
 static bool is_same(const struct call_reply *real, const struct call_reply *sim)
@@ -57,9 +52,9 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
            real->highest == sim->highest &&
            real->generation == sim->generation &&
            real->listeners == sim->listeners && real->holders == sim->holders &&
-           is_same_text(real->value, sim->value) &&
-           is_same_text(real->slots, sim->slots) && real->left == sim->left &&
-           is_same_text(real->names, sim->names) &&
+           span_is_same(real->value, sim->value) &&
+           span_is_same(real->slots, sim->slots) && real->left == sim->left &&
+           span_is_same(real->names, sim->names) &&
            is_same_look(&real->look, &sim->look);
 }
 
@@ -208,7 +203,6 @@ static void count_shared(struct run *run, const struct simcall *call,
     run->other_forms += kind == CALL_RELEASE && finds_other;
 }
 
-/* The same in the simulated node, when the clock showed clock_us. */
 /* Its admission, if it has one, is with another replication ID. */
 static bool has_other_id(const struct run *run)
 {
@@ -216,6 +210,7 @@ static bool has_other_id(const struct run *run)
     return id != NULL && strcmp(id + 1, run->process.replid) != 0;
 }
 
+/* The same in the simulated node, when the clock showed clock_us. */
 static void simulate(struct run *run, int count,
                      const struct simcall copies[CALLS_MAX], int64_t clock_us,
                      struct simreply replies[CALLS_MAX])
@@ -326,40 +321,40 @@ static bool run_seed(void *ctx, uint64_t seed)
     return true;
 }
 
+static void print_count(const char *what, const char *name, uint64_t count)
+{
+    printf("  %s%-*s %llu\n", what, 20 - (int)strlen(what), name,
+           (unsigned long long)count);
+}
+
+static void print_calls(const char *what, const uint64_t counts[], int from,
+                        int to)
+{
+    for (int i = from; i < to; i++)
+        print_count(what, simcall_name((enum call_kind)i), counts[i]);
+}
+
 static void print_counts(const struct run *run)
 {
     static const char *const words[LOOK_WORDS] = {
         "admitted", "superseded", "foreign", "misnamed", "empty",
         "bare",     "fresh",      "created", "marked"};
-    for (int i = 0; i < CALL_SCAN; i++)
-        printf("  %-20s %llu\n", simcall_name((enum call_kind)i),
-               (unsigned long long)run->calls[i]);
-    printf("  %-20s %llu\n", simcall_name(CALL_SLOTS),
-           (unsigned long long)run->calls[CALL_SLOTS]);
-    for (int i = CALL_LOOK; i < CALL_ACQUIRE; i++)
-        printf("  done: %-14s %llu\n", simcall_name((enum call_kind)i),
-               (unsigned long long)run->done[i]);
-    for (int i = CALL_ACQUIRE; i < CALL_INSPECT; i++)
-        printf("  several: %-11s %llu\n", simcall_name((enum call_kind)i),
-               (unsigned long long)run->several[i]);
-    for (int i = CALL_ACQUIRE; i < CALL_INSPECT; i++)
-        printf("  shared: %-12s %llu\n", simcall_name((enum call_kind)i),
-               (unsigned long long)run->shared[i]);
-    printf("  shared: replaced     %llu\n  shared: downgrades   %llu\n"
-           "  shared: other form   %llu\n  shared: by hand      %llu\n"
-           "  looks: other ID      %llu\n",
-           (unsigned long long)run->replaced,
-           (unsigned long long)run->downgrades,
-           (unsigned long long)run->other_forms,
-           (unsigned long long)run->foreign, (unsigned long long)run->followed);
+    print_calls("", run->calls, 0, CALL_SCAN);
+    print_calls("", run->calls, CALL_SLOTS, CALL_SLOTS + 1);
+    print_calls("done: ", run->done, CALL_LOOK, CALL_ACQUIRE);
+    print_calls("several: ", run->several, CALL_ACQUIRE, CALL_INSPECT);
+    print_calls("shared: ", run->shared, CALL_ACQUIRE, CALL_INSPECT);
+    print_count("shared: ", "replaced", run->replaced);
+    print_count("shared: ", "downgrades", run->downgrades);
+    print_count("shared: ", "other form", run->other_forms);
+    print_count("shared: ", "by hand", run->foreign);
+    print_count("looks: ", "other ID", run->followed);
     printf("replies\n");
     for (int i = 0; i < BALLOT_KINDS; i++)
         if (run->votes[i] > 0)
-            printf("  %-20s %llu\n", ballot_name(ballot_of_number(i)),
-                   (unsigned long long)run->votes[i]);
+            print_count("", ballot_name(ballot_of_number(i)), run->votes[i]);
     for (int i = 0; i < LOOK_WORDS; i++)
-        printf("  look: %-14s %llu\n", words[i],
-               (unsigned long long)run->words[i]);
+        print_count("look: ", words[i], run->words[i]);
 }
 
 static void parse(int argc, char **argv, struct seeds *seeds, int *batches)

@@ -5,15 +5,9 @@ SPREADS = "server/engine/rounds/spreads.c"
 
 ASKING = [
     plant("two of three are enough", "sim", "exclusion", "server/engine/rounds/round.c",
-          "{VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},\n"
-          "        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), "
-          "round->quorum},\n" "        {VERDICT_NO_QUORUM, count_not_voting(round), "
-          "too_many_missing(round)},\n" "        {VERDICT_HELD,",
+          "{VERDICT_WON, round_count(round, VOTE_GRANTED), quorum},",
           "{VERDICT_WON, round_count(round, VOTE_GRANTED) + (round->unasked != 0),\n"
-          "         round->quorum},\n"
-          "        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), "
-          "round->quorum},\n" "        {VERDICT_NO_QUORUM, count_not_voting(round), "
-          "too_many_missing(round)},\n" "        {VERDICT_HELD,"),
+          "                 quorum},"),
     plant("slow nodes are waited for", "unit quorum", "a_slow_round_asks_the_others",
           "server/engine/rounds/operation.c", "widen(it, WIDENING_SLOW);",
           "(void)WIDENING_SLOW;"),
@@ -34,7 +28,7 @@ ASKING = [
     plant("fill of a grant that nobody took", "sim", "tidy",
           "server/engine/rounds/operation.c", "it->result.token = token_of(it);",
           "it->result.token = token_of(it);\n"
-          "        const struct spread_lock lock = spread_lock_of(it);\n"
+          "        const struct round_lock lock = lock_of(it);\n"
           "        if (outcome == OUTCOME_GRANTED)\n"
           "            spreads_on_granted(it->operations->spreads, &it->round, &lock);"),
     # The simulator would have to slow a release down between two nodes.

@@ -72,7 +72,8 @@ DEFECTS = [
           "? nodeclock_latest_at(clock, deadline_us)",
           "? deadline_us + ((int64_t)1 << 52)"),
     plant("lost straggler release", "sim", "tidy", "server/engine/rounds/releases.c",
-          "ballot_is_harmless(round_ballot(vote)))", "vote->vote != VOTE_GRANTED)"),
+          "if (nodes == 0)\n        return;",
+          "nodes &= round_with(round, VOTE_GRANTED);\n    if (nodes == 0)\n        return;"),
     plant("failed extend that releases", "sim", "own", "server/engine/rounds/operation.c",
           "if (!has_attempts_left(it) || !round_is_lost_to_time(&it->round))",
           "if (it->request.call == LOCK_EXTEND &&\n"
@@ -169,8 +170,7 @@ DEFECTS = [
         "    it->token_len = span_copy(\n"
         "        it->token, round_value(&it->round, best));\n")]),
     plant("repeat that is undone", "sim", "exclusion", "server/engine/rounds/operation.c",
-          "vote->is_kept = it->is_repeat && (it->fresh & nodeset_of(i)) == 0;",
-          "vote->is_kept = it->attempts == 0;"),
+          "nodes &= it->fresh;", "nodes &= UINT16_MAX;"),
     plant("repeat that is undone where it replaced", "sim", "exclusion",
           "tests/lib/node/simnode.c", "answer->reply.was_free &= key == NULL;", ""),
     Defect("repeat that replaces anything newer", "sim", "kept", [Edit(

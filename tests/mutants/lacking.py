@@ -76,7 +76,7 @@ LACKING = [
           "what_is_decided_is_not_sent_again", "server/engine/rounds/operation.c",
           "if (it->state != OPERATION_ROUND || !repeat_call(", "if (!repeat_call("),
     plant("acquire again and again", "unit flushed", "what_finds_none_twice_has_no_vote",
-          "server/engine/rounds/operation.c", "vote->is_repeated = true;", ""),
+          "server/engine/rounds/operation.c", "round->repeated |= nodeset_of(node);", ""),
     plant("release lost with the scripts", "unit flushed", "a_release_is_sent_again_once",
           "server/engine/rounds/releases.c",
           "it->repeated |= nodeset_of(node);\n    call.tombstone_ms = it->tombstone_ms;",

@@ -15,9 +15,9 @@ TWO_LOOKS = "story_50_a_lock_gets_where_two_looks_find_it_missing"
 
 SPREADING = [
     plant("no spread", "sim", "spread", SPREADS,
-          "if (it == NULL && has == all_nodes(spreads))", "if (it == NULL)"),
+          "else if (!is_done(spreads, &record))", "else if (record.has == 0)"),
     plant("no spread of what was granted, on real nodes", "nemesis", "spread", SPREADS,
-          "if (granted == all_nodes(spreads))", "if (granted != 0)", faults="calm", seed=2),
+          "if (is_done(spreads, &record))", "if (record.has != 0)", faults="calm", seed=2),
     plant("fill whose answers are not read", "sim", "spread", SPREADS,
           "it->at_us = it->gate_us;\n    put_in(spreads, it);", "it->at_us = it->gate_us;\n"
           "    it->has = all_nodes(spreads);\n" "    put_in(spreads, it);"),
@@ -100,9 +100,9 @@ SPREADING = [
          "    return reply->value.len > 0 &&",
          "    return reply->holders > 0 ||"),
     unit("spread that extends hold up", "extends_in_between_do_not_begin_anew",
-         "    it->tries = 0;\n    it->has = from->has;\n",
-         "    it->tries = 0;\n    it->has = from->has;\n"
-         "    it->lacks = it->before = 0;\n"),
+         "    it->tries = 0;\n    it->has = is_longer ?",
+         "    it->tries = 0;\n    it->lacks = it->before = 0;\n"
+         "    it->has = is_longer ?"),
     unit("shorter look that counts for a longer extend",
          "a_longer_extend_counts",
          "    if (it->sent_end_us == end_us(it))\n",

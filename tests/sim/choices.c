@@ -43,6 +43,14 @@ bool client_has_resource(const struct client *client, int resource)
     return false;
 }
 
+bool client_shares_resource(const struct client *a, const struct client *b)
+{
+    for (int i = 0; i < a->count; i++)
+        if (client_has_resource(b, a->resources[i]))
+            return true;
+    return false;
+}
+
 struct span client_key_hash(const struct client *client,
                             char hash[KEY_HASH_LEN + 1])
 {

@@ -83,11 +83,6 @@ int clients_server_of(const struct world *world, const struct event *event)
 
 /* ---- asking ------------------------------------------------------------- */
 
-static struct span token_of(const struct client *client)
-{
-    return (struct span){client->token, client->token_len};
-}
-
 /* How long a request travels to its server. */
 static int64_t travel_us(struct world *world)
 {
@@ -97,9 +92,8 @@ static int64_t travel_us(struct world *world)
 int clients_any_server(struct world *world)
 {
     bool has_foreign = world->servers[SIM_FOREIGN].engine != NULL;
-    return has_foreign && world_chance(world, 5)
-               ? SIM_FOREIGN
-               : (int)world_random(world, SIM_FOREIGN);
+    return has_foreign && world_chance(world, 5) ? SIM_FOREIGN
+                                                 : world_any_server(world);
 }
 
 static int64_t random_ttl_ms(struct world *world)
@@ -239,10 +233,10 @@ static engine_op ask_engine(struct world *world, struct client *client,
             resource = span_of(client->is_denied ? DENIED : SIM_POOL_NAME);
         return acquire(engine, client, resource, ttl_ms);
     case ASK_EXTEND:
-        return engine_extend(engine, resource, token_of(client), ttl_ms,
+        return engine_extend(engine, resource, client_token(client), ttl_ms,
                              client->is_shared, client);
     case ASK_RELEASE:
-        return engine_release(engine, resource, token_of(client), client);
+        return engine_release(engine, resource, client_token(client), client);
     case ASK_INSPECT:
         return engine_inspect(engine, resource, client);
     default:
@@ -345,10 +339,7 @@ static bool clash(const struct client *one, const struct client *other)
                        other->ask == ASK_ACQUIRE && other->limit > 0;
     if (are_permits || (one->is_shared && other->is_shared))
         return false;
-    for (int i = 0; i < one->count; i++)
-        if (client_has_resource(other, one->resources[i]))
-            return true;
-    return false;
+    return client_shares_resource(one, other);
 }
 
 /* What a client that shares a process with others asks now; ASKS: nothing. */
@@ -537,7 +528,9 @@ static int64_t holding_us(struct world *world, const struct client *client)
 
 /* ---- answers ------------------------------------------------------------ */
 
-int64_t client_spread_us(const struct world *world, const struct client *client)
+/* How long after it was granted or extended a lock is on all nodes. */
+static int64_t client_spread_us(const struct world *world,
+                                const struct client *client)
 {
     const struct simserver *server = &world->servers[client->extended_by];
     return at_least(SPREAD_US, 4 * server->options.node_timeout_us);

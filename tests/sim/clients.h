@@ -198,10 +198,6 @@ struct clients {
     uint64_t repeated; /* grants in place of earlier ones */
 };
 
-/* How long after it was granted or extended a lock is on all nodes. */
-int64_t client_spread_us(const struct world *world,
-                         const struct client *client);
-
 /* The client does not know that it was granted what it asked for with its key.
    token: of that. */
 void client_note_had(const struct world *world, struct client *client,
@@ -247,10 +243,17 @@ void client_choose_mode(struct client *client, bool is_shared);
 void client_choose_also(struct client *client, int resource);
 
 bool client_has_resource(const struct client *client, int resource);
+bool client_shares_resource(const struct client *a, const struct client *b);
 
 /* What the hash of its key is taken to be; empty: it has none. */
 struct span client_key_hash(const struct client *client,
                             char hash[KEY_HASH_LEN + 1]);
+
+/* Of its lock. */
+static inline struct span client_token(const struct client *client)
+{
+    return (struct span){client->token, client->token_len};
+}
 
 bool client_believes(const struct world *world, const struct client *client);
 int client_number(const struct world *world, const struct client *client);

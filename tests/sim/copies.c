@@ -176,9 +176,7 @@ static void keep_copy(struct world *world, enum fault fault, int machine)
     it->backup = machine_copy(it, world->now_us);
     world_trace(world, "machine %d is copied, generation %lld", machine,
                 (long long)it->memory.generation.it);
-    world_at(world, age_us(world, fault),
-             (struct event){
-                 .kind = EVENT_FAULT_ENDS, .a = (int)fault, .b = machine});
+    faults_end_later(world, age_us(world, fault), fault, machine);
 }
 
 /* Its file no longer changes, whatever it answers from now on. */
@@ -191,9 +189,8 @@ static void stop_writing(struct world *world, int machine)
     world_trace(world, "machine %d writes no file", machine);
     it->disk = machine_copy(it, world->now_us);
     it->persistence = PERSISTS_NOTHING;
-    world_at(world, age_us(world, FAULT_UNDURABLE),
-             (struct event){
-                 .kind = EVENT_FAULT_ENDS, .a = FAULT_UNDURABLE, .b = machine});
+    faults_end_later(world, age_us(world, FAULT_UNDURABLE), FAULT_UNDURABLE,
+                     machine);
 }
 
 /* Now or in its next life it has the memory of another node. */

@@ -4,6 +4,7 @@
 #include "clients.h"
 #include "copies.h"
 #include "faults.h"
+#include "losses.h"
 #include "visits.h"
 
 enum {
@@ -20,6 +21,7 @@ enum {
     PROMPT_US = 3000, /* how fast connections are without faults */
     SLOW_US = 20000,
     WAITERS = 8,
+    TTL_MS = 3000,
     WAIT_MS = 4000,
     HOLD_US = 20000, /* at most a random delay more, even without news */
     LEAVERS = 4,
@@ -103,18 +105,11 @@ static void check_stragglers(struct world *world)
     check_tidy_soon(world);
 }
 
-static int any_home(struct world *world)
-{
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
-    return world->home[config->name[world_random(world, config->nodes)]];
-}
-
 /* Two nodes, or one, lack the locks that are taken in this time. */
 static void pause_two(struct world *world)
 {
     for (int i = 0; i < 2; i++)
-        faults_pause(world, any_home(world), PAUSE_US);
+        faults_pause(world, losses_any_machine(world), PAUSE_US);
 }
 
 /* Makes some connections so slow that calls on others overtake theirs. */
@@ -162,6 +157,13 @@ static void check_able(struct world *world)
 
 /* ---- a lock that was extended is on all nodes --------------------------- */
 
+static void choose(struct client *client, int resource, int64_t wait_ms)
+{
+    client_choose(client, resource);
+    client->ttl_ms = TTL_MS;
+    client->wait_ms = wait_ms;
+}
+
 /* All nodes vote, and have done so since since_us by the server's clock. */
 static bool is_all_well(struct world *world, int server, int64_t since_us)
 {
@@ -187,13 +189,22 @@ bool endings_ask(struct world *world, struct client *client,
     return world->clients->outcomes[wanted] > before;
 }
 
+bool endings_acquire(struct world *world, struct client *client, int server)
+{
+    return endings_ask(world, client, ASK_ACQUIRE, server, OUTCOME_GRANTED);
+}
+
+void endings_release(struct world *world, struct client *client, int server)
+{
+    client->believes_until_us = 0;
+    (void)endings_ask(world, client, ASK_RELEASE, server, OUTCOME_RELEASED);
+}
+
 static void check_everywhere(struct world *world, const struct client *client)
 {
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
+    const struct simconfig *config = faults_config(world);
     for (int i = 0; i < config->nodes; i++) {
-        const struct machine *machine =
-            &world->machines[world->home[config->name[i]]];
+        const struct machine *machine = &world->machines[faults_home(world, i)];
         if (!ledger_has_lock(world, machine, client))
             ledger_violated(world, "repaired", client_number(world, client),
                             client->resources[0]);
@@ -204,15 +215,12 @@ static void check_everywhere(struct world *world, const struct client *client)
 static void check_repaired(struct world *world, int resource)
 {
     struct client *client = &world->clients->client[resource];
-    int server = (int)world_random(world, SIM_FOREIGN);
-    client_choose(client, resource);
-    client->ttl_ms = 3000;
-    client->wait_ms = 0;
+    int server = world_any_server(world);
+    choose(client, resource, 0);
     pause_two(world);
-    bool is_held =
-        endings_ask(world, client, ASK_ACQUIRE, server, OUTCOME_GRANTED);
+    bool is_held = endings_acquire(world, client, server);
     world_run(world, PAUSE_US);
-    server = (int)world_random(world, SIM_FOREIGN);
+    server = world_any_server(world);
     int64_t since_us = server_clock(&world->servers[server]);
     bool is_extended = is_held && endings_ask(world, client, ASK_EXTEND, server,
                                               OUTCOME_EXTENDED);
@@ -221,9 +229,7 @@ static void check_repaired(struct world *world, int resource)
               is_hurried ? world_random(world, REPAIRED_US) : REPAIRED_US);
     if (is_extended && !is_hurried && is_all_well(world, server, since_us))
         check_everywhere(world, client);
-    client->believes_until_us = 0;
-    server = (int)world_random(world, SIM_FOREIGN);
-    (void)endings_ask(world, client, ASK_RELEASE, server, OUTCOME_RELEASED);
+    endings_release(world, client, world_any_server(world));
 }
 
 static void check_all_repaired(struct world *world)
@@ -252,29 +258,23 @@ static void check_backups(struct world *world)
     struct client *other = &world->clients->client[1];
     for (int i = 0; i < BACKUPS; i++) {
         int resource = i % (world_resources(world) - 1);
-        int server = (int)world_random(world, SIM_FOREIGN);
+        int server = world_any_server(world);
         /* each server has looked once since the last change */
         world_run(world, LOOKED_US + world_random(world, 1000000));
-        client_choose(holder, resource);
-        client_choose(other, resource + 1);
-        holder->ttl_ms = other->ttl_ms = 3000;
-        holder->wait_ms = other->wait_ms = 0;
+        choose(holder, resource, 0);
+        choose(other, resource + 1, 0);
         if (!is_all_well_everywhere(world))
             continue;
-        bool is_held =
-            endings_ask(world, holder, ASK_ACQUIRE, server, OUTCOME_GRANTED);
+        bool is_held = endings_acquire(world, holder, server);
         copies_attach_all(world);
-        bool is_kept =
-            is_held &&
-            endings_ask(world, holder, ASK_EXTEND,
-                        (int)world_random(world, SIM_FOREIGN),
-                        OUTCOME_EXTENDED) &&
-            endings_ask(world, other, ASK_ACQUIRE, server, OUTCOME_GRANTED);
+        bool is_kept = is_held &&
+                       endings_ask(world, holder, ASK_EXTEND,
+                                   world_any_server(world), OUTCOME_EXTENDED) &&
+                       endings_acquire(world, other, server);
         if (!is_kept)
             ledger_violated(world, "backups", i, resource);
-        holder->believes_until_us = other->believes_until_us = 0;
-        (void)endings_ask(world, holder, ASK_RELEASE, server, OUTCOME_RELEASED);
-        (void)endings_ask(world, other, ASK_RELEASE, server, OUTCOME_RELEASED);
+        endings_release(world, holder, server);
+        endings_release(world, other, server);
     }
 }
 
@@ -287,8 +287,7 @@ static void pass_on(struct world *world, struct client *client)
         world->now_us - client->granted_us < HOLD_US)
         return;
     client->believes_until_us = 0;
-    client_ask(world, client, ASK_RELEASE,
-               (int)world_random(world, SIM_FOREIGN));
+    client_ask(world, client, ASK_RELEASE, world_any_server(world));
 }
 
 static void pass_all_on(struct world *world, int count)
@@ -310,17 +309,13 @@ static void check_served(struct world *world, int resource, bool are_permits)
     struct client *all = world->clients->client;
     uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
     for (int i = 0; i < WAITERS; i++) {
+        choose(&all[i], resource, WAIT_MS);
         if (are_permits)
             client_choose_permits(&all[i], SIM_SLOTS, i % 3 == 0 ? 2 : 1);
-        else
-            client_choose(&all[i], resource);
         if (!are_permits && i % 3 == 0)
             client_choose_also(&all[i],
                                (resource + 1 + i) % world_resources(world));
-        all[i].ttl_ms = 3000;
-        all[i].wait_ms = WAIT_MS;
-        client_ask(world, &all[i], ASK_ACQUIRE,
-                   (int)world_random(world, SIM_FOREIGN));
+        client_ask(world, &all[i], ASK_ACQUIRE, world_any_server(world));
     }
     pass_all_on(world, WAITERS);
     if (world->clients->outcomes[OUTCOME_GRANTED] != granted + WAITERS)
@@ -335,27 +330,20 @@ static void check_left(struct world *world, int resource)
 {
     struct client *holder = &world->clients->client[0];
     struct client *waiter = &world->clients->client[1];
-    client_choose(holder, resource);
-    client_choose(waiter, resource);
-    holder->ttl_ms = waiter->ttl_ms = 3000;
-    holder->wait_ms = 0;
-    waiter->wait_ms = WAIT_MS;
-    int server = (int)world_random(world, SIM_FOREIGN);
-    if (!endings_ask(world, holder, ASK_ACQUIRE, server, OUTCOME_GRANTED))
+    choose(holder, resource, 0);
+    choose(waiter, resource, WAIT_MS);
+    int server = world_any_server(world);
+    if (!endings_acquire(world, holder, server))
         return; /* check_able tells */
-    client_ask(world, waiter, ASK_ACQUIRE,
-               (int)world_random(world, SIM_FOREIGN));
+    client_ask(world, waiter, ASK_ACQUIRE, world_any_server(world));
     world_run(world, STRAGGLERS_US);
     holder->believes_until_us = 0;
-    client_ask(world, holder, ASK_RELEASE,
-               (int)world_random(world, SIM_FOREIGN));
+    client_ask(world, holder, ASK_RELEASE, world_any_server(world));
     world_run(world, world_random(world, HANDOVER_US));
     client_leave(world, waiter);
     let_rest(world, ANSWER_STEPS, STEP_US);
-    if (waiter->state == CLIENT_HOLDING) { /* it was too late to leave */
-        waiter->believes_until_us = 0;
-        (void)endings_ask(world, waiter, ASK_RELEASE, server, OUTCOME_RELEASED);
-    }
+    if (waiter->state == CLIENT_HOLDING) /* it was too late to leave */
+        endings_release(world, waiter, server);
     check_tidy_soon(world);
 }
 
@@ -367,8 +355,7 @@ static void check_left(struct world *world, int resource)
  */
 static void set_apart(struct world *world)
 {
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
+    const struct simconfig *config = faults_config(world);
     int first = (int)world_random(world, config->nodes);
     for (int i = 0; i < 2; i++) {
         int name = config->name[(first + i) % config->nodes];
@@ -376,7 +363,7 @@ static void set_apart(struct world *world)
                      -APART_US);
     }
     world_run(world, faults_quarantine_us(world) + ABLE_MORE_US);
-    int server = (int)world_random(world, SIM_FOREIGN);
+    int server = world_any_server(world);
     int node = (first + 2) % config->nodes;
     simlink_of(world, server, node)->blocked_us = INT64_MAX;
     simlink_break(world, server, node);
@@ -389,7 +376,7 @@ static void choose_near(struct world *world, struct client *client,
 {
     int count = 1 + (int)world_random(world, SIM_HELD_MAX);
     int first = resource + (int)world_random(world, 2);
-    client_choose(client, first % world_resources(world));
+    choose(client, first % world_resources(world), WAIT_MS);
     for (int i = 1; i < count; i++)
         client_choose_also(client, (first + i) % world_resources(world));
     if (world_chance(world, 50))
@@ -407,22 +394,15 @@ static void check_regained(struct world *world, int resource)
     int crowd = (int)world_random(world, CROWD);
     choose_near(world, holder, resource);
     holder->key = ++world->clients->keys;
-    holder->ttl_ms = 3000;
-    holder->wait_ms = WAIT_MS;
-    if (!endings_ask(world, holder, ASK_ACQUIRE,
-                     (int)world_random(world, SIM_FOREIGN), OUTCOME_GRANTED))
+    if (!endings_acquire(world, holder, world_any_server(world)))
         return; /* check_able tells */
     for (int i = 1; i <= crowd; i++) {
         choose_near(world, &all[i], resource);
-        all[i].ttl_ms = 3000;
-        all[i].wait_ms = WAIT_MS;
-        client_ask(world, &all[i], ASK_ACQUIRE,
-                   (int)world_random(world, SIM_FOREIGN));
+        client_ask(world, &all[i], ASK_ACQUIRE, world_any_server(world));
     }
     world_run(world, world_random(world, ARRIVAL_US));
     int64_t asked_us = world->now_us;
-    (void)endings_ask(world, holder, ASK_ACQUIRE,
-                      (int)world_random(world, SIM_FOREIGN), OUTCOME_GRANTED);
+    (void)endings_acquire(world, holder, world_any_server(world));
     if (holder->state != CLIENT_HOLDING ||
         holder->granted_us - asked_us > REGAINED_US)
         ledger_violated(world, "regained", 0, holder->resources[0]);
@@ -431,8 +411,7 @@ static void check_regained(struct world *world, int resource)
 
 static void check_each_regained(struct world *world)
 {
-    if (servers_config(world, world->faults->configuration)->max_ttl_ms <
-        REGAINED_US / 1000)
+    if (faults_config(world)->max_ttl_ms < REGAINED_US / 1000)
         return; /* it would end meanwhile */
     for (int i = 0; i < REGAINERS; i++)
         check_regained(world, i % world_resources(world));
@@ -441,8 +420,7 @@ static void check_each_regained(struct world *world)
 static void check_all_regained(struct world *world)
 {
     check_each_regained(world);
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
+    const struct simconfig *config = faults_config(world);
     if (config->max_ttl_ms < REGAINED_US / 1000 || config->nodes < SIM_NODES)
         return; /* two would be a majority of three */
     set_apart(world);
@@ -454,7 +432,7 @@ static void check_all_regained(struct world *world)
 /* One node has the token of this slot for the next slot, too. */
 static void leave_token(struct world *world, int slot)
 {
-    struct machine *machine = &world->machines[any_home(world)];
+    struct machine *machine = &world->machines[losses_any_machine(world)];
     struct simkey *keys = machine->memory.keys;
     int next = SIM_PLAIN + (slot - SIM_PLAIN + 1) % SIM_SLOTS;
     machine_note(machine, world->now_us);
@@ -473,22 +451,16 @@ static void check_same(struct world *world)
     client->key = ++world->clients->keys;
     client->ttl_ms = 2 * SPREAD_MS;
     client->wait_ms = 0;
-    if (servers_config(world, world->faults->configuration)->max_ttl_ms <
-            client->ttl_ms ||
-        !endings_ask(world, client, ASK_ACQUIRE,
-                     (int)world_random(world, SIM_FOREIGN), OUTCOME_GRANTED))
+    if (faults_config(world)->max_ttl_ms < client->ttl_ms ||
+        !endings_acquire(world, client, world_any_server(world)))
         return; /* check_able tells */
     int slot = client->resources[0];
     world_run(world, SPREAD_MS * 1000);
     leave_token(world, slot);
-    bool is_granted =
-        endings_ask(world, client, ASK_ACQUIRE,
-                    (int)world_random(world, SIM_FOREIGN), OUTCOME_GRANTED);
+    bool is_granted = endings_acquire(world, client, world_any_server(world));
     if (is_granted && client->resources[0] != slot)
         ledger_violated(world, "same", 0, slot);
-    client->believes_until_us = 0;
-    (void)endings_ask(world, client, ASK_RELEASE,
-                      (int)world_random(world, SIM_FOREIGN), OUTCOME_RELEASED);
+    endings_release(world, client, world_any_server(world));
     world_run(world, 2 * SPREAD_MS * 1000); /* what was left ends */
 }
 

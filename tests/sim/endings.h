@@ -12,5 +12,9 @@ void endings_check(struct world *world);
 /* True: the client had this outcome. Without any for so long, it leaves. */
 bool endings_ask(struct world *world, struct client *client,
                  enum client_ask what, int server, enum outcome wanted);
+bool endings_acquire(struct world *world, struct client *client, int server);
+
+/* It no longer believes in its lock, and releases it. */
+void endings_release(struct world *world, struct client *client, int server);
 
 #endif

@@ -44,6 +44,13 @@ static struct simlink *any_link(struct world *world)
                       (int)world_random(world, SIM_NODES));
 }
 
+void faults_end_later(struct world *world, int64_t us, enum fault fault, int of)
+{
+    world_at(
+        world, us,
+        (struct event){.kind = EVENT_FAULT_ENDS, .a = (int)fault, .b = of});
+}
+
 /* ---- connections -------------------------------------------------------- */
 
 static void slow(struct world *world)
@@ -122,10 +129,8 @@ void faults_on_send(struct world *world, struct message *message)
         link->delay_us = 100 + world_random(world, 60000);
     }
     if (world_chance(world, 10))
-        world_at(world, world_random(world, 6000000),
-                 (struct event){.kind = EVENT_FAULT_ENDS,
-                                .a = FAULT_FLUSH,
-                                .b = message->machine});
+        faults_end_later(world, world_random(world, 6000000), FAULT_FLUSH,
+                         message->machine);
 }
 
 /* ---- machines and servers ----------------------------------------------- */
@@ -256,10 +261,9 @@ static void take_over(struct world *world)
     for (int i = 0; i < SIM_FOREIGN; i++) {
         if (i > 0 && world_chance(world, 30))
             continue;
-        world_at(world, i == 0 ? 0 : apart_us + world_random(world, 15000000),
-                 (struct event){.kind = EVENT_FAULT_ENDS,
-                                .a = FAULT_SERVER_RESTART,
-                                .b = i});
+        faults_end_later(world,
+                         i == 0 ? 0 : apart_us + world_random(world, 15000000),
+                         FAULT_SERVER_RESTART, i);
     }
 }
 
@@ -277,10 +281,8 @@ static void lag(struct world *world, int server)
 static void change_options(struct world *world)
 {
     for (int i = 0; i < SIM_FOREIGN; i++)
-        world_at(world, i * APART_US + world_random(world, APART_US),
-                 (struct event){.kind = EVENT_FAULT_ENDS,
-                                .a = FAULT_SERVER_RESTART,
-                                .b = i});
+        faults_end_later(world, i * APART_US + world_random(world, APART_US),
+                         FAULT_SERVER_RESTART, i);
 }
 
 static void stall(struct world *world)
@@ -480,28 +482,11 @@ void faults_on_event(struct world *world, const struct event *event)
 
 /* ---- the end of all faults ---------------------------------------------- */
 
-/* Only a higher epoch takes what a foreign server has admitted. */
-static bool has_foreign_admission(const struct world *world)
+/* Whether a node votes, or did, with the names of this configuration. */
+static bool has_admission(const struct world *world, enum configuration by)
 {
-    const char *foreign = "1:fingerprint-3-05:";
     for (int i = 0; i < SIM_NAMES; i++)
-        if (strncmp(world->machines[world->home[i]].memory.admit, foreign,
-                    strlen(foreign)) == 0)
-            return true;
-    return false;
-}
-
-/* Whether a node votes, or did, with the names that servers have now. */
-static bool has_admission(const struct world *world)
-{
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
-    char ours[CALL_STATE_MAX];
-    (void)snprintf(ours, sizeof ours, "%d:%s:", config->epoch,
-                   config->fingerprint);
-    for (int i = 0; i < SIM_NAMES; i++)
-        if (strncmp(world->machines[world->home[i]].memory.admit, ours,
-                    strlen(ours)) == 0)
+        if (servers_has_admitted(world, by, i))
             return true;
     return false;
 }
@@ -517,7 +502,7 @@ static void stop_old_servers(struct world *world)
     bool may_be_refused = plan_is_on(world, FAULT_LISTS)
                               ? !faults->is_orderly || faults->word_epoch != 0
                               : faults->configuration == CONFIGURATION_NEXT;
-    if (!may_be_refused || has_admission(world))
+    if (!may_be_refused || has_admission(world, faults->configuration))
         return;
     faults->are_old_stopped = true;
     for (int i = 0; i < SIM_FOREIGN; i++)
@@ -537,9 +522,9 @@ void faults_calm(struct world *world)
     server_kill(world, SIM_FOREIGN);
     if (plan_is_on(world, FAULT_LISTS))
         lists_follow_epoch(world);
-    else if (has_foreign_admission(world) ||
+    else if (has_admission(world, CONFIGURATION_FOREIGN) ||
              faults->configuration == CONFIGURATION_NEXT)
-        servers_choose_next(world);
+        servers_choose_next(world); /* only a higher epoch takes its nodes */
     stop_old_servers(world);
     for (int i = 0; i < SIM_FOREIGN; i++) {
         struct simserver *server = &world->servers[i];

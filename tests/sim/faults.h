@@ -112,9 +112,20 @@ struct faults {
     int rate;           /* percent of the usual intervals */
     int64_t tiny_us;    /* when all clocks stepped a little */
     int64_t held_us;    /* no new fault until then */
-    int64_t moment_us;  /* when a new configuration begins */
     uint64_t count[FAULTS];
 };
+
+/* Of the servers that start now. */
+static inline const struct simconfig *faults_config(const struct world *world)
+{
+    return servers_config(world, world->faults->configuration);
+}
+
+/* The machine of the i-th of its names. */
+static inline int faults_home(const struct world *world, int i)
+{
+    return world->home[faults_config(world)->name[i]];
+}
 
 struct message;
 
@@ -135,6 +146,10 @@ void faults_lag(struct world *world, int server, int64_t us);
 
 /* Kills the server; it starts again soon. No-op if it is not running. */
 void faults_restart_server(struct world *world, int server);
+
+/* Ends the fault after so long; of: a machine, a name or a server. */
+void faults_end_later(struct world *world, int64_t us, enum fault fault,
+                      int of);
 
 /* Begins no new fault for this long. */
 void faults_hold(struct world *world, int64_t us);

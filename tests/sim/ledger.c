@@ -142,22 +142,24 @@ static bool may_be_replaced(const struct world *world,
            client->repeated_us + doubt_us(world) >= client->granted_us;
 }
 
-/* Its token in any form, or one with its key that was asked for after it. */
+/* Its token in any form, or a repeat: one with its key that was asked for after
+ * it. */
 static bool is_its_token(const struct world *world, struct span token,
-                         const struct client *client)
+                         const struct client *client, bool or_repeat)
 {
     char text[KEY_HASH_LEN + 1];
     struct span hash = client_key_hash(client, text);
     struct token_parts parts;
-    if (token_is_same(token, (struct span){client->token, client->token_len}))
+    if (token_is_same(token, client_token(client)))
         return true;
-    return hash.len > 0 && may_be_replaced(world, client) &&
+    return or_repeat && hash.len > 0 && may_be_replaced(world, client) &&
            token_parse(token, &parts) && parts.key_hash.len == hash.len &&
            memcmp(parts.key_hash.ptr, hash.ptr, hash.len) == 0;
 }
 
+/* Maybe beside others. */
 static bool is_its(const struct world *world, const struct machine *machine,
-                   int resource, const struct client *client)
+                   int resource, const struct client *client, bool or_repeat)
 {
     const struct simmemory *memory = &machine->memory;
     int64_t clock_us = machine_clock(machine, world->now_us);
@@ -166,11 +168,11 @@ static bool is_its(const struct world *world, const struct machine *machine,
         return false;
     if (!key->is_shared)
         return is_its_token(world, (struct span){key->token, key->token_len},
-                            client);
+                            client, or_repeat);
     for (const struct simholder *it = NULL;
          (it = simholders_next(memory, resource, it)) != NULL;)
         if (it->ends_ms >= clock_us / 1000 &&
-            is_its_token(world, simholder_token(it), client))
+            is_its_token(world, simholder_token(it), client, or_repeat))
             return true;
     return false;
 }
@@ -179,7 +181,7 @@ bool ledger_has_lock(const struct world *world, const struct machine *machine,
                      const struct client *client)
 {
     for (int i = 0; i < client->count; i++)
-        if (!is_its(world, machine, client->resources[i], client))
+        if (!is_its(world, machine, client->resources[i], client, true))
             return false;
     return true;
 }
@@ -194,7 +196,7 @@ static void trace_keys(const struct world *world, int number,
         if (key->is_set)
             world_trace(
                 world, "machine %d has %s key %d, ends in %lld ms", number,
-                is_its(world, machine, client->resources[i], client)
+                is_its(world, machine, client->resources[i], client, true)
                     ? "its"
                     : "another",
                 client->resources[i], (long long)(key->expires_ms - clock_ms));
@@ -232,12 +234,10 @@ static void check_kept(struct world *world, const struct client *client)
 /* How many nodes have the lock, with this key. */
 static int nodes_with(const struct world *world, const struct client *client)
 {
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
     int count = 0;
     for (int i = 0; i < SIM_NODES; i++)
-        count += ledger_has_lock(
-            world, &world->machines[world->home[config->name[i]]], client);
+        count += ledger_has_lock(world, &world->machines[faults_home(world, i)],
+                                 client);
     return count;
 }
 
@@ -365,7 +365,7 @@ static bool is_windfall(const struct ledger *ledger, const struct client *later,
         if (client_has_resource(later, it->resource) &&
             client_has_resource(earlier, it->resource) &&
             token_is_same((struct span){it->token, it->token_len},
-                          (struct span){later->token, later->token_len}) &&
+                          client_token(later)) &&
             earlier->granted_us < it->evicted_us)
             return true;
     }
@@ -445,14 +445,6 @@ void ledger_on_extension(struct world *world, const struct client *client,
 
 /* ---- beliefs ------------------------------------------------------------ */
 
-static bool share_resource(const struct client *a, const struct client *b)
-{
-    for (int i = 0; i < a->count; i++)
-        if (client_has_resource(b, a->resources[i]))
-            return true;
-    return false;
-}
-
 static void check_capacity(struct world *world, const struct client *client)
 {
     const struct clients *clients = world->clients;
@@ -514,7 +506,7 @@ void ledger_on_belief(struct world *world, const struct client *client)
     const struct clients *clients = world->clients;
     for (int i = 0; i < SIM_CLIENTS; i++) {
         const struct client *other = &clients->client[i];
-        if (other == client || !share_resource(other, client) ||
+        if (other == client || !client_shares_resource(other, client) ||
             (other->is_shared && client->is_shared) ||
             !client_believes(world, other) || !clients->ledger.claims_clocks ||
             lists_are_apart(world, client->believes_in, other->believes_in))
@@ -595,8 +587,7 @@ static void note_revived(struct world *world, const struct message *message)
     for (int i = 0; i < SIM_CLIENTS; i++) {
         struct client *it = &world->clients->client[i];
         if (it->is_revived || !client_has_resource(it, call->resource) ||
-            !token_is_same((struct span){it->token, it->token_len},
-                           call->call.token))
+            !token_is_same(client_token(it), call->call.token))
             continue;
         for (uint64_t j = 0; j < FORCED && j < ledger->forced_count; j++)
             it->is_revived |= names(&ledger->forced[j], it) &&
@@ -641,38 +632,19 @@ void ledger_on_forced(struct world *world, const struct client *client,
         latest->answered_us = world->now_us;
 }
 
-/* In any form, maybe beside others. */
-static bool has_token(const struct machine *machine, int resource,
-                      const struct client *client, int64_t clock_us)
-{
-    const struct span token = {client->token, client->token_len};
-    const struct simmemory *memory = &machine->memory;
-    const struct simkey *key = simnode_key(memory, resource, clock_us);
-    if (key == NULL || !key->is_shared)
-        return key != NULL &&
-               token_is_same((struct span){key->token, key->token_len}, token);
-    for (const struct simholder *it = NULL;
-         (it = simholders_next(memory, resource, it)) != NULL;)
-        if (it->ends_ms >= clock_us / 1000 &&
-            token_is_same(simholder_token(it), token))
-            return true;
-    return false;
-}
-
 /* Those who believe in a lock of the call that the node has, bit per client. */
 static uint64_t find_holders(const struct world *world,
                              const struct message *message)
 {
     const struct machine *machine = &world->machines[message->machine];
     const struct simcall *call = &message->call;
-    int64_t clock_us = machine_clock(machine, world->now_us);
     uint64_t holders = 0;
     for (int i = 0; i < SIM_CLIENTS; i++)
         for (int j = 0; j < call->names; j++) {
             const struct client *it = &world->clients->client[i];
             if (client_believes(world, it) &&
                 client_has_resource(it, call->resources[j]) &&
-                has_token(machine, call->resources[j], it, clock_us))
+                is_its(world, machine, call->resources[j], it, false))
                 holders |= UINT64_C(1) << i;
         }
     return holders;
@@ -730,7 +702,7 @@ static bool is_taken(const struct world *world, const struct machine *machine,
         int resource = client->resources[i];
         const struct simkey *key =
             simnode_key(&machine->memory, resource, clock_us);
-        if (key != NULL && !is_its(world, machine, resource, client) &&
+        if (key != NULL && !is_its(world, machine, resource, client, true) &&
             !(key->is_shared && client->is_shared))
             return true;
     }
@@ -802,7 +774,7 @@ void ledger_on_spread(struct world *world, const struct client *client)
         is_on_all = false;
     }
     ledger->spreads++;
-    if (!is_on_all && ledger->claims_spread)
+    if (!is_on_all && !world->has_lists)
         violated(world, "spread", client);
 }
 
@@ -841,8 +813,7 @@ static void check_deleted(struct world *world, const struct message *message)
         struct client *client = &world->clients->client[i];
         if (!client_has_resource(client, call->resource) ||
             !client_believes(world, client) ||
-            !token_is_same((struct span){client->token, client->token_len},
-                           call->call.token))
+            !token_is_same(client_token(client), call->call.token))
             continue;
         if (ledger_is_forced(world, client, client->granted_us))
             client->believes_until_us = 0;

@@ -55,7 +55,6 @@ struct ledger {
     struct forced forced[FORCED]; /* the latest */
     uint64_t forced_count;
     uint64_t revived; /* locks that a late call set after a forced release */
-    bool claims_spread;
     uint64_t sames;   /* permits that were, and had to be, those from before */
     uint64_t spreads; /* locks that should have been, and were, on all nodes */
     uint64_t holders; /* bit per client, before a call: the node has its lock */

@@ -175,15 +175,10 @@ static int count_admitted(const struct world *world,
                           enum configuration other)
 {
     const struct simconfig *config = config_of(world, configuration);
-    char ours[CALL_STATE_MAX];
     int count = 0;
-    (void)snprintf(ours, sizeof ours, "%d:%s:", config->epoch,
-                   config->fingerprint);
     for (int i = 0; i < config->nodes; i++)
-        count +=
-            servers_has_name(world, other, config->name[i]) &&
-            strncmp(world->machines[world->home[config->name[i]]].memory.admit,
-                    ours, strlen(ours)) == 0;
+        count += servers_has_name(world, other, config->name[i]) &&
+                 servers_has_admitted(world, configuration, config->name[i]);
     return count;
 }
 
@@ -230,7 +225,7 @@ static void take_word(struct world *world)
 static void begin_rival(struct world *world)
 {
     struct faults *faults = world->faults;
-    int server = (int)world_random(world, SIM_FOREIGN);
+    int server = world_any_server(world);
     int epoch = config_of(world, faults->configuration)->epoch;
     for (int i = 0; i < LISTS; i++) {
         struct simconfig *rival = config_of(world, lists[i]);
@@ -252,15 +247,12 @@ static void begin_rival(struct world *world)
 /* If the new servers will be cut off from a name, one of the old ones stays. */
 static void follow(struct world *world)
 {
-    int stays = world->faults->cut_us == CUT_SOON
-                    ? (int)world_random(world, SIM_FOREIGN)
-                    : -1;
+    int stays =
+        world->faults->cut_us == CUT_SOON ? world_any_server(world) : -1;
     for (int i = 0; i < SIM_FOREIGN; i++)
         if (i != stays && !world_chance(world, ABSENT_PERCENT))
-            world_at(world, world_random(world, FOLLOW_US),
-                     (struct event){.kind = EVENT_FAULT_ENDS,
-                                    .a = FAULT_SERVER_RESTART,
-                                    .b = i});
+            faults_end_later(world, world_random(world, FOLLOW_US),
+                             FAULT_SERVER_RESTART, i);
 }
 
 /* Only to the list behind it, back and forth, or to any. */
@@ -285,7 +277,7 @@ static int highest_epoch(const struct world *world, bool is_own)
     int highest = 0;
     for (int i = 0; i < config->nodes; i++) {
         const struct simmemory *memory =
-            &world->machines[world->home[config->name[i]]].memory;
+            &world->machines[faults_home(world, i)].memory;
         const char *found[] = {memory->admit, memory->mark, memory->taken};
         for (int k = 0; k < 3; k++) {
             struct span fingerprint =

@@ -29,8 +29,7 @@ bool losses_is_home(const struct world *world, int machine)
 
 int losses_any_name(struct world *world)
 {
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
+    const struct simconfig *config = faults_config(world);
     return config->name[world_random(world, config->nodes)];
 }
 
@@ -78,15 +77,14 @@ static bool is_durable_world(const struct world *world)
 
 bool losses_may_lose(struct world *world, int machine)
 {
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
+    const struct simconfig *config = faults_config(world);
     int lost = lost_of_late(world);
     if (!names_lead_home(world, losses_name_of(machine)))
         return false;
     if (lost > 0 && world_chance(world, lost == 1 ? 40 : 93))
         return false;
     for (int i = 0; i < config->nodes; i++) {
-        int other = world->home[config->name[i]];
+        int other = faults_home(world, i);
         if (other != machine && world->machines[other].state == MACHINE_UP &&
             simstate_is_there(&world->machines[other].memory))
             return true;
@@ -267,9 +265,8 @@ static void interlude(struct world *world, int machine)
     losses_kill(world, machine);
     losses_note(world, machine);
     losses_start_later(world, machine, PERSISTS_NOTHING);
-    world_at(world, 500000 + world_random(world, 20000000),
-             (struct event){
-                 .kind = EVENT_FAULT_ENDS, .a = FAULT_INTERLUDE, .b = machine});
+    faults_end_later(world, 500000 + world_random(world, 20000000),
+                     FAULT_INTERLUDE, machine);
 }
 
 /* Evicts locks that nobody has released. */
@@ -300,9 +297,7 @@ static void fill(struct world *world, int machine)
         if (!are_all && i != machine)
             continue;
         world->machines[i].process.is_full = true;
-        world_at(
-            world, us,
-            (struct event){.kind = EVENT_FAULT_ENDS, .a = FAULT_FULL, .b = i});
+        faults_end_later(world, us, FAULT_FULL, i);
     }
 }
 

@@ -1,6 +1,6 @@
 /*
  * The simulator: sim [--seeds N] [--seed FIRST] [--fresh N] [--kept FILE]
- *                    [--seconds S] [--faults NAME,...] [--spread] [--trace]
+ *                    [--seconds S] [--faults NAME,...] [--trace]
  *
  * Runs the seeds of a file, N from FIRST on, and N that are new each time, S
  * simulated seconds each. A violation prints its seed; the same seed repeats
@@ -17,6 +17,7 @@
 #include "clients.h"
 #include "endings.h"
 #include "faults.h"
+#include "plan.h"
 
 struct totals {
     uint64_t rounds;
@@ -29,23 +30,6 @@ struct totals {
     uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
     uint64_t replies[BALLOT_KINDS]; /* all, including late ones */
     uint64_t faults[FAULTS];
-};
-
-static const char *const fault_names[FAULTS] = {
-    "slow",         "break",          "block",
-    "double",       "pause",          "error",
-    "unconfirm",    "restart",        "flush",
-    "interlude",    "undurable",      "restore",
-    "rollback",     "replace",        "promote",
-    "evict",        "move",           "twin",
-    "split",        "lose_all",       "sleep",
-    "step",         "tiny_step",      "drift",
-    "server_pause", "server_restart", "target",
-    "next",         "foreign",        "lag",
-    "cut",          "options",        "quiet",
-    "roll",         "astray",         "epoch",
-    "stall",        "term",           "apart",
-    "lists",        "full",           "attach",
 };
 
 static const char *const ask_names[ASKS] = {
@@ -99,7 +83,6 @@ struct arguments {
     struct seeds seeds;
     int64_t seconds;
     bool is_tracing;
-    bool claims_spread;
     uint64_t only; /* bit per fault; 0: each seed chooses */
 };
 
@@ -119,7 +102,6 @@ static bool run_seed(void *ctx, uint64_t seed)
     world.is_tracing = arguments->is_tracing;
     world.only = arguments->only;
     world_init(&world, seed, &clients, &faults);
-    clients.ledger.claims_spread = arguments->claims_spread && !world.has_lists;
     clients_start(&world);
     world_run(&world, arguments->seconds * 1000000);
     faults_calm(&world);
@@ -169,7 +151,7 @@ static void print_totals(const struct totals *totals)
                (unsigned long long)totals->replies[i]);
     printf("faults\n");
     for (int i = 0; i < FAULTS; i++)
-        print_count(fault_names[i], totals->faults[i]);
+        print_count(fault_kinds[i].name, totals->faults[i]);
 }
 
 /* The bits of the faults in text, "step,restart"; exits on an unknown name. */
@@ -180,7 +162,7 @@ static uint64_t parse_faults(char *text)
     for (const char *name = strtok_r(text, ",", &rest); name != NULL;
          name = strtok_r(NULL, ",", &rest)) {
         int i = 0;
-        while (i < FAULTS && strcmp(name, fault_names[i]) != 0)
+        while (i < FAULTS && strcmp(name, fault_kinds[i].name) != 0)
             i++;
         if (i == FAULTS) {
             fprintf(stderr, "sim: no such fault: %s\n", name);
@@ -200,7 +182,6 @@ static void parse(int argc, char **argv, struct arguments *arguments)
         {"kept", required_argument, NULL, 'k'},
         {"seconds", required_argument, NULL, 't'},
         {"faults", required_argument, NULL, 'f'},
-        {"spread", no_argument, NULL, 'p'},
         {"trace", no_argument, NULL, 'v'},
         {0},
     };
@@ -224,16 +205,13 @@ static void parse(int argc, char **argv, struct arguments *arguments)
         case 'f':
             arguments->only = parse_faults(optarg);
             break;
-        case 'p':
-            arguments->claims_spread = true;
-            break;
         case 'v':
             arguments->is_tracing = true;
             break;
         default:
             fprintf(stderr, "usage: sim [--seeds N] [--seed FIRST] "
                             "[--fresh N] [--kept FILE] [--seconds S] [--faults "
-                            "NAME,...] [--spread] [--trace]\n");
+                            "NAME,...] [--trace]\n");
             exit(EXIT_FAILURE);
         }
     }
@@ -249,7 +227,7 @@ static void print_replay(char *text, size_t size, const char *program,
     for (int i = 0; i < FAULTS; i++)
         if ((arguments->only & fault_bit((enum fault)i)) != 0 && len < size) {
             len += (size_t)snprintf(text + len, size - len, "%s%s", before,
-                                    fault_names[i]);
+                                    fault_kinds[i].name);
             before = ",";
         }
 }
@@ -257,8 +235,7 @@ static void print_replay(char *text, size_t size, const char *program,
 int main(int argc, char **argv)
 {
     struct arguments arguments = {.seeds = {.first = 1, .count = 100},
-                                  .seconds = 60,
-                                  .claims_spread = true};
+                                  .seconds = 60};
     char replay[1000];
     struct run *run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -42,9 +42,7 @@ void names_heal(struct world *world)
 static void end_later(struct world *world, enum fault fault, int of,
                       int64_t most_us)
 {
-    world_at(
-        world, 500000 + world_random(world, most_us),
-        (struct event){.kind = EVENT_FAULT_ENDS, .a = (int)fault, .b = of});
+    faults_end_later(world, 500000 + world_random(world, most_us), fault, of);
 }
 
 /* A new machine; the old one lives on for servers that are connected to it. */
@@ -66,7 +64,7 @@ static void move(struct world *world, int name)
 static void lead_astray(struct world *world, int name)
 {
     int other = losses_any_name(world);
-    int server = (int)world_random(world, SIM_FOREIGN);
+    int server = world_any_server(world);
     if (other == name || !names_lead_home(world, name))
         return;
     world_trace(world, "name %d leads to that of %d", name, other);
@@ -85,7 +83,7 @@ static void split(struct world *world, int name)
 {
     int from = world->home[name];
     int to = losses_spare_machine(world, from);
-    int stays = (int)world_random(world, SIM_FOREIGN);
+    int stays = world_any_server(world);
     int goes =
         (stays + 1 + (int)world_random(world, SIM_FOREIGN - 1)) % SIM_FOREIGN;
     if (to < 0 || world->faults->configuration != CONFIGURATION_FIRST ||
@@ -120,13 +118,6 @@ static void end_old_machine(struct world *world, int machine)
 
 /* ---- by restarts of servers --------------------------------------------- */
 
-static void later(struct world *world, enum fault fault, int of, int64_t us)
-{
-    world_at(
-        world, us,
-        (struct event){.kind = EVENT_FAULT_ENDS, .a = (int)fault, .b = of});
-}
-
 static void start_spare(struct world *world, int machine)
 {
     losses_make_spare(world, machine);
@@ -148,7 +139,7 @@ static void give_up(struct world *world, int to)
 static void roll_on(struct world *world, int to)
 {
     int name = losses_name_of(to);
-    int first = (int)world_random(world, SIM_FOREIGN);
+    int first = world_any_server(world);
     if (world->faults->is_calm)
         return;
     if (names_lead_home(world, name)) {
@@ -161,11 +152,13 @@ static void roll_on(struct world *world, int to)
             continue;
         world->leads[server][name] = to;
         faults_restart_server(world, server);
-        later(world, FAULT_ROLL, to, 1 + world_random(world, ROLL_US));
+        faults_end_later(world, 1 + world_random(world, ROLL_US), FAULT_ROLL,
+                         to);
         return;
     }
     world_trace(world, "name %d has moved to machine %d", name, to);
-    later(world, FAULT_MOVE, world->home[name], world_random(world, JUDGED_US));
+    faults_end_later(world, world_random(world, JUDGED_US), FAULT_MOVE,
+                     world->home[name]);
     losses_note(world, to);
     world->home[name] = to;
     names_lead_all(world, name, to);
@@ -177,7 +170,7 @@ static void roll(struct world *world, int name)
     int from = world->home[name];
     int to = losses_spare_machine(world, from);
     bool is_dead = world_chance(world, 30);
-    int server = (int)world_random(world, SIM_FOREIGN);
+    int server = world_any_server(world);
     for (int i = 0; i < SIM_FOREIGN; i++)
         if (!names_are_right(world, i))
             return; /* one after the other */
@@ -190,7 +183,7 @@ static void roll(struct world *world, int name)
         losses_kill(world, from);
     world->leads[server][name] = to;
     faults_restart_server(world, server);
-    later(world, FAULT_ROLL, to, 1 + world_random(world, ROLL_US));
+    faults_end_later(world, 1 + world_random(world, ROLL_US), FAULT_ROLL, to);
 }
 
 /* For this server the names of two nodes lead each to the other one. */
@@ -215,14 +208,14 @@ static bool mislead(struct world *world, int server)
         return false;
     start_spare(world, to);
     world->leads[server][name] = to;
-    later(world, FAULT_MOVE, to, 2 * ASTRAY_US);
+    faults_end_later(world, 2 * ASTRAY_US, FAULT_MOVE, to);
     return true;
 }
 
 /* A server is restarted with wrong addresses, and later with the right ones. */
 static void go_astray(struct world *world)
 {
-    int server = (int)world_random(world, SIM_FOREIGN);
+    int server = world_any_server(world);
     int count = world_chance(world, 50) ? 1 : WRONG_MOST;
     bool is_wrong = false;
     if (!names_are_right(world, server))
@@ -236,8 +229,7 @@ static void go_astray(struct world *world)
         return;
     world_trace(world, "server %d goes astray", server);
     faults_restart_server(world, server);
-    later(world, FAULT_ASTRAY, server,
-          500000 + world_random(world, ASTRAY_US - 500000));
+    end_later(world, FAULT_ASTRAY, server, ASTRAY_US - 500000);
 }
 
 /* A name that moves meanwhile goes on to move. */

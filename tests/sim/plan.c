@@ -16,48 +16,49 @@ enum {
     LONG_TTL_MS = 8000, /* many heartbeats */
 };
 
-/* Average µs between two of them. */
-static const int64_t intervals_us[FAULTS] = {
-    [FAULT_SLOW] = 400000,
-    [FAULT_BREAK] = 500000,
-    [FAULT_BLOCK] = 2500000,
-    [FAULT_PAUSE] = 1500000,
-    [FAULT_ERROR] = 2000000,
-    [FAULT_UNCONFIRM] = 8000000,
-    [FAULT_RESTART] = 6000000,
-    [FAULT_FLUSH] = 8000000,
-    [FAULT_INTERLUDE] = 15000000,
-    [FAULT_UNDURABLE] = 10000000,
-    [FAULT_RESTORE] = 6000000,
-    [FAULT_ROLLBACK] = 4000000,
-    [FAULT_REPLACE] = 12000000,
-    [FAULT_PROMOTE] = 6000000,
-    [FAULT_EVICT] = 8000000,
-    [FAULT_MOVE] = 12000000,
-    [FAULT_TWIN] = 15000000,
-    [FAULT_SPLIT] = 20000000,
-    [FAULT_LOSE_ALL] = 30000000,
-    [FAULT_SLEEP] = 40000000,
-    [FAULT_STEP] = 5000000,
-    [FAULT_TINY_STEP] = 2000000,
-    [FAULT_DRIFT] = 2000000,
-    [FAULT_SERVER_PAUSE] = 2500000,
-    [FAULT_SERVER_RESTART] = 6000000,
-    [FAULT_NEXT] = 0,
-    [FAULT_FOREIGN] = 0,
-    [FAULT_LAG] = 4000000,
-    [FAULT_CUT] = 8000000,
-    [FAULT_OPTIONS] = 15000000,
-    [FAULT_QUIET] = 5000000,
-    [FAULT_ROLL] = 12000000,
-    [FAULT_ASTRAY] = 6000000,
-    [FAULT_EPOCH] = 8000000,
-    [FAULT_STALL] = 1000000,
-    [FAULT_TERM] = 4000000,
-    [FAULT_APART] = 4000000,
-    [FAULT_LISTS] = 8000000,
-    [FAULT_FULL] = 3000000,
-    [FAULT_ATTACH] = 2000000,
+const struct fault_kind fault_kinds[FAULTS] = {
+    [FAULT_SLOW] = {"slow", 400000},
+    [FAULT_BREAK] = {"break", 500000},
+    [FAULT_BLOCK] = {"block", 2500000},
+    [FAULT_DOUBLE] = {"double", 0},
+    [FAULT_PAUSE] = {"pause", 1500000},
+    [FAULT_ERROR] = {"error", 2000000},
+    [FAULT_UNCONFIRM] = {"unconfirm", 8000000},
+    [FAULT_RESTART] = {"restart", 6000000},
+    [FAULT_FLUSH] = {"flush", 8000000},
+    [FAULT_INTERLUDE] = {"interlude", 15000000},
+    [FAULT_UNDURABLE] = {"undurable", 10000000},
+    [FAULT_RESTORE] = {"restore", 6000000},
+    [FAULT_ROLLBACK] = {"rollback", 4000000},
+    [FAULT_REPLACE] = {"replace", 12000000},
+    [FAULT_PROMOTE] = {"promote", 6000000},
+    [FAULT_EVICT] = {"evict", 8000000},
+    [FAULT_MOVE] = {"move", 12000000},
+    [FAULT_TWIN] = {"twin", 15000000},
+    [FAULT_SPLIT] = {"split", 20000000},
+    [FAULT_LOSE_ALL] = {"lose_all", 30000000},
+    [FAULT_SLEEP] = {"sleep", 40000000},
+    [FAULT_STEP] = {"step", 5000000},
+    [FAULT_TINY_STEP] = {"tiny_step", 2000000},
+    [FAULT_DRIFT] = {"drift", 2000000},
+    [FAULT_SERVER_PAUSE] = {"server_pause", 2500000},
+    [FAULT_SERVER_RESTART] = {"server_restart", 6000000},
+    [FAULT_TARGET] = {"target", 0},
+    [FAULT_NEXT] = {"next", 0},
+    [FAULT_FOREIGN] = {"foreign", 0},
+    [FAULT_LAG] = {"lag", 4000000},
+    [FAULT_CUT] = {"cut", 8000000},
+    [FAULT_OPTIONS] = {"options", 15000000},
+    [FAULT_QUIET] = {"quiet", 5000000},
+    [FAULT_ROLL] = {"roll", 12000000},
+    [FAULT_ASTRAY] = {"astray", 6000000},
+    [FAULT_EPOCH] = {"epoch", 8000000},
+    [FAULT_STALL] = {"stall", 1000000},
+    [FAULT_TERM] = {"term", 4000000},
+    [FAULT_APART] = {"apart", 4000000},
+    [FAULT_LISTS] = {"lists", 8000000},
+    [FAULT_FULL] = {"full", 3000000},
+    [FAULT_ATTACH] = {"attach", 2000000},
 };
 
 bool plan_is_on(const struct world *world, enum fault fault)
@@ -67,7 +68,8 @@ bool plan_is_on(const struct world *world, enum fault fault)
 
 void plan_again(struct world *world, enum fault fault)
 {
-    int64_t mean_us = intervals_us[fault] * 100 / world->faults->rate;
+    int64_t mean_us =
+        fault_kinds[fault].interval_us * 100 / world->faults->rate;
     if (mean_us > 0)
         world_at(world, 1000 + world_random(world, 2 * mean_us),
                  (struct event){.kind = EVENT_FAULT, .a = (int)fault});
@@ -175,7 +177,7 @@ static void choose_faults(struct world *world)
     if (world->has_full && world->only == 0 && !has_only_spells(world))
         faults->enabled |= fault_bit(FAULT_FULL);
     for (int i = 0; i < FAULTS; i++)
-        if (plan_is_on(world, (enum fault)i) && intervals_us[i] > 0)
+        if (plan_is_on(world, (enum fault)i) && fault_kinds[i].interval_us > 0)
             plan_again(world, (enum fault)i);
     for (int i = FAULT_NEXT; i <= FAULT_FOREIGN; i++)
         if (plan_is_on(world, (enum fault)i))

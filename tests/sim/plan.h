@@ -7,6 +7,13 @@
 
 #include "faults.h"
 
+/* How --faults and the totals call it; the average between two of them, 0: it
+ * does not come by itself. */
+extern const struct fault_kind {
+    const char *name;
+    int64_t interval_us;
+} fault_kinds[FAULTS];
+
 /* The machines, the servers and the faults of this world. */
 void plan_init(struct world *world);
 

@@ -11,13 +11,6 @@ enum {
     TRAVEL_US = 1000,
 };
 
-static void later(struct world *world, int64_t us, enum fault fault, int of)
-{
-    world_at(
-        world, us,
-        (struct event){.kind = EVENT_FAULT_ENDS, .a = (int)fault, .b = of});
-}
-
 static bool can_spare_two(const struct world *world, int server)
 {
     const struct engine *engine = world->servers[server].engine;
@@ -47,7 +40,7 @@ static int64_t patience_us(const struct world *world, int server)
 /* Mostly the most patient one. */
 static int any_server(struct world *world)
 {
-    int server = (int)world_random(world, SIM_FOREIGN);
+    int server = world_any_server(world);
     bool is_patient = world_chance(world, 95);
     for (int i = 0; i < SIM_FOREIGN; i++) {
         int64_t best_us = patience_us(world, server);
@@ -82,7 +75,8 @@ void quiet_make(struct world *world)
         cut_off(world, server, us);
     if (world_chance(world, 80))
         faults_lag(world, server, us);
-    later(world, us / 4 + world_random(world, us / 4), FAULT_QUIET, server);
+    faults_end_later(world, us / 4 + world_random(world, us / 4), FAULT_QUIET,
+                     server);
 }
 
 static bool is_free(const struct world *world, int resource)
@@ -130,8 +124,9 @@ static void lose_one(struct world *world, int server)
         stall(world, server, is_first ? node : -1);
     int64_t late_us = link->blocked_us - world->now_us;
     int64_t us = (late_us > 0 ? late_us : 0) + link->lag_us[0] + TRAVEL_US;
-    later(world, us + world_random(world, SOON_US),
-          world_chance(world, 10) ? FAULT_FLUSH : FAULT_CUT, link->met.machine);
+    faults_end_later(world, us + world_random(world, SOON_US),
+                     world_chance(world, 10) ? FAULT_FLUSH : FAULT_CUT,
+                     link->met.machine);
 }
 
 void quiet_ask(struct world *world, int server)

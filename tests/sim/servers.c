@@ -61,6 +61,17 @@ const char *servers_name_hash(int name)
     return hashes[name];
 }
 
+bool servers_has_admitted(const struct world *world,
+                          enum configuration configuration, int name)
+{
+    const struct simconfig *config = servers_config(world, configuration);
+    char ours[CALL_STATE_MAX];
+    int len = snprintf(ours, sizeof ours, "%d:%s:", config->epoch,
+                       config->fingerprint);
+    return strncmp(world->machines[world->home[name]].memory.admit, ours,
+                   (size_t)len) == 0;
+}
+
 /* ---- the port ----------------------------------------------------------- */
 
 /* Whether something is wrong when a round begins. */
@@ -229,11 +240,10 @@ void servers_choose_next(struct world *world)
  */
 static bool may_begin_anew(const struct world *world)
 {
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
+    const struct simconfig *config = faults_config(world);
     int count = 0;
     for (int i = 0; i < config->nodes; i++) {
-        int machine = world->home[config->name[i]];
+        int machine = faults_home(world, i);
         const char *colon = strchr(world->machines[machine].memory.admit, ':');
         count += colon != NULL && strncmp(colon + 1, config->fingerprint,
                                           strlen(config->fingerprint)) == 0;
@@ -379,9 +389,7 @@ void server_on_drain(struct world *world, const struct event *event)
         return;
     }
     engine_stop(server->engine);
-    world_at(world, 0,
-             (struct event){
-                 .kind = EVENT_FAULT_ENDS, .a = FAULT_TERM, .b = event->a});
+    faults_end_later(world, 0, FAULT_TERM, event->a);
 }
 
 void servers_init(struct world *world)

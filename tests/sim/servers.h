@@ -91,6 +91,10 @@ bool servers_has_name(const struct world *world,
                       enum configuration configuration, int name);
 const char *servers_name_hash(int name);
 
+/* Whether the machine of this name carries an admission of it, or did. */
+bool servers_has_admitted(const struct world *world,
+                          enum configuration configuration, int name);
+
 /* Decides on the configurations of this world. */
 void servers_init(struct world *world);
 void servers_fini(struct world *world);

@@ -17,11 +17,6 @@ enum {
     LATER_US = 600000,
 };
 
-static int any_server(struct world *world)
-{
-    return (int)world_random(world, SIM_FOREIGN);
-}
-
 static struct client *visitor(const struct world *world, int n)
 {
     return &world->clients->client[SIM_ALL_CLIENTS + n];
@@ -29,12 +24,10 @@ static struct client *visitor(const struct world *world, int n)
 
 static void pause_some(struct world *world, int count)
 {
-    const struct simconfig *config =
-        servers_config(world, world->faults->configuration);
+    const struct simconfig *config = faults_config(world);
     int first = (int)world_random(world, config->nodes);
     for (int i = 0; i < count; i++)
-        faults_pause(world,
-                     world->home[config->name[(first + i) % config->nodes]],
+        faults_pause(world, faults_home(world, (first + i) % config->nodes),
                      PAUSE_US);
 }
 
@@ -54,8 +47,7 @@ static void choose(struct client *client, int resource, bool is_shared)
 
 static bool lasts(const struct world *world)
 {
-    return servers_config(world, world->faults->configuration)->max_ttl_ms >=
-           (LASTS_US + TOLD_US) / 1000;
+    return faults_config(world)->max_ttl_ms >= (LASTS_US + TOLD_US) / 1000;
 }
 
 /* ---- watches ------------------------------------------------------------ */
@@ -70,7 +62,7 @@ static void follow(struct world *world)
         if (it->state != CLIENT_IDLE)
             continue;
         it->wait_ms = WATCH_MS;
-        client_ask(world, it, ASK_WATCH, any_server(world));
+        client_ask(world, it, ASK_WATCH, world_any_server(world));
     }
 }
 
@@ -98,13 +90,10 @@ static bool write_watched(struct world *world, struct client *writer,
                           int resource)
 {
     choose(writer, resource, false);
-    if (!endings_ask(world, writer, ASK_ACQUIRE, any_server(world),
-                     OUTCOME_GRANTED))
+    if (!endings_acquire(world, writer, world_any_server(world)))
         return false;
     check_told(world, resource, version_of_number(writer->number));
-    writer->believes_until_us = 0;
-    (void)endings_ask(world, writer, ASK_RELEASE, any_server(world),
-                      OUTCOME_RELEASED);
+    endings_release(world, writer, world_any_server(world));
     return true;
 }
 
@@ -141,7 +130,7 @@ static bool force_all(struct world *world, int resource)
     struct client *it = visitor(world, 0);
     choose(it, resource, false);
     it->number = 0;
-    return endings_ask(world, it, ASK_FORCE, any_server(world),
+    return endings_ask(world, it, ASK_FORCE, world_any_server(world),
                        OUTCOME_RELEASED);
 }
 
@@ -150,13 +139,12 @@ void visits_check_forced(struct world *world, int resource)
 {
     struct client *holder = &world->clients->client[0];
     choose(holder, resource, false);
-    if (!endings_ask(world, holder, ASK_ACQUIRE, any_server(world),
-                     OUTCOME_GRANTED))
+    if (!endings_acquire(world, holder, world_any_server(world)))
         return; /* check_able tells */
     client_choose_mode(holder, true);
     pause_some(world, 1 + (int)world_random(world, 2));
-    bool is_shared = endings_ask(world, holder, ASK_EXTEND, any_server(world),
-                                 OUTCOME_EXTENDED);
+    bool is_shared = endings_ask(world, holder, ASK_EXTEND,
+                                 world_any_server(world), OUTCOME_EXTENDED);
     world_run(world, world_random(world, 2 * PAUSE_US));
     bool is_forced = is_shared && force_all(world, resource);
     run_until_tidy(world);
@@ -165,9 +153,7 @@ void visits_check_forced(struct world *world, int resource)
                         machine_clock(&world->machines[i], world->now_us)) !=
             NULL)
             ledger_violated(world, "forced", 0, resource);
-    holder->believes_until_us = 0;
-    (void)endings_ask(world, holder, ASK_RELEASE, any_server(world),
-                      OUTCOME_RELEASED);
+    endings_release(world, holder, world_any_server(world));
 }
 
 static void force_at_once(struct world *world, const struct client *holder)
@@ -177,7 +163,7 @@ static void force_at_once(struct world *world, const struct client *holder)
         struct client *it = visitor(world, i);
         choose(it, holder->resources[0], false);
         it->number = holder->number;
-        client_ask(world, it, ASK_FORCE, any_server(world));
+        client_ask(world, it, ASK_FORCE, world_any_server(world));
     }
     bool is_asking = true;
     while (is_asking && world->clients->outcomes[OUTCOME_RELEASED] == before) {
@@ -197,21 +183,18 @@ void visits_check_rivals(struct world *world, int resource)
     choose(holder, resource, world->has_shared && world_chance(world, 50));
     choose(next, resource, false);
     next->wait_ms = TTL_MS;
-    if (!lasts(world) || !endings_ask(world, holder, ASK_ACQUIRE,
-                                      any_server(world), OUTCOME_GRANTED))
+    if (!lasts(world) ||
+        !endings_acquire(world, holder, world_any_server(world)))
         return;
     pause_some(world, (int)world_random(world, 2));
     force_at_once(world, holder);
-    (void)endings_ask(world, next, ASK_ACQUIRE, any_server(world),
-                      OUTCOME_GRANTED);
+    (void)endings_acquire(world, next, world_any_server(world));
     world_run(world, LATER_US); /* the ledger sees whether it is kept */
     for (int i = 0; i < RIVALS; i++)
         client_leave(world, visitor(world, i));
     for (int i = 0; i < 2; i++) {
         struct client *it = &world->clients->client[i];
-        it->believes_until_us = 0;
-        (void)endings_ask(world, it, ASK_RELEASE, any_server(world),
-                          OUTCOME_RELEASED);
+        endings_release(world, it, world_any_server(world));
     }
 }
 
@@ -223,24 +206,20 @@ void visits_check_later(struct world *world, int resource)
     choose(one, resource, true);
     choose(other, resource, true);
     run_until_tidy(world);
-    if (!lasts(world) || !endings_ask(world, one, ASK_ACQUIRE,
-                                      any_server(world), OUTCOME_GRANTED))
+    if (!lasts(world) || !endings_acquire(world, one, world_any_server(world)))
         return;
     pause_some(world, 1);
     if (force_all(world, resource) &&
-        endings_ask(world, other, ASK_ACQUIRE, any_server(world),
-                    OUTCOME_GRANTED)) {
+        endings_acquire(world, other, world_any_server(world))) {
         world_run(world, LATER_US);
         other->ttl_ms = SHORT_TTL_MS;
-        if (!endings_ask(world, other, ASK_EXTEND, any_server(world),
+        if (!endings_ask(world, other, ASK_EXTEND, world_any_server(world),
                          OUTCOME_EXTENDED))
             ledger_violated(world, "forced", 1, resource);
     }
     for (int i = 0; i < 2; i++) {
         struct client *it = &world->clients->client[i];
-        it->believes_until_us = 0;
-        (void)endings_ask(world, it, ASK_RELEASE, any_server(world),
-                          OUTCOME_RELEASED);
+        endings_release(world, it, world_any_server(world));
     }
 }
 
@@ -250,16 +229,14 @@ static void join(struct world *world, int n, int resource, enum outcome wanted)
 {
     struct client *it = &world->clients->client[n];
     choose(it, resource, true);
-    if (!endings_ask(world, it, ASK_ACQUIRE, any_server(world), wanted))
+    if (!endings_ask(world, it, ASK_ACQUIRE, world_any_server(world), wanted))
         ledger_violated(world, "readers", n, resource);
 }
 
 static void leave(struct world *world, int n)
 {
     struct client *it = &world->clients->client[n];
-    it->believes_until_us = 0;
-    (void)endings_ask(world, it, ASK_RELEASE, any_server(world),
-                      OUTCOME_RELEASED);
+    endings_release(world, it, world_any_server(world));
 }
 
 void visits_check_crowd(struct world *world, int resource)
@@ -285,18 +262,14 @@ void visits_check_parts(struct world *world, int resource)
     choose(holder, resource, true);
     client_choose_also(holder, (resource + 1) % SIM_PLAIN);
     holder->key = ++world->clients->keys;
-    if (!lasts(world) || !endings_ask(world, holder, ASK_ACQUIRE,
-                                      any_server(world), OUTCOME_GRANTED))
+    if (!lasts(world) ||
+        !endings_acquire(world, holder, world_any_server(world)))
         return;
-    client_note_had(world, holder,
-                    (struct span){holder->token, holder->token_len});
+    client_note_had(world, holder, client_token(holder));
     holder->believes_until_us = 0;
     world_run(world, LASTS_US + TOLD_US); /* by all clocks */
     int part = holder->resources[world_random(world, holder->count)];
     if (force_all(world, part))
-        (void)endings_ask(world, holder, ASK_ACQUIRE, any_server(world),
-                          OUTCOME_GRANTED);
-    holder->believes_until_us = 0;
-    (void)endings_ask(world, holder, ASK_RELEASE, any_server(world),
-                      OUTCOME_RELEASED);
+        (void)endings_acquire(world, holder, world_any_server(world));
+    endings_release(world, holder, world_any_server(world));
 }

@@ -96,6 +96,12 @@ void world_handle(struct world *world, const struct event *event);
 /* Handles all events of the next us. */
 void world_run(struct world *world, int64_t us);
 
+/* Any but the foreign one. */
+static inline int world_any_server(struct world *world)
+{
+    return (int)world_random(world, SIM_FOREIGN);
+}
+
 /* So many resources are used, from the first on. */
 static inline int world_resources(const struct world *world)
 {

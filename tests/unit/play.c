@@ -420,6 +420,15 @@ engine_op play_acquire(void)
     return play_acquire_of(span_of("web-3"), 30000);
 }
 
+engine_op play_ask_again(void)
+{
+    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
+                                           .owner = span_of("me"),
+                                           .key_hash = span_of(PLAY_KEY),
+                                           .ttl_ms = 30000};
+    return engine_acquire(play.engine, &acquire, NULL);
+}
+
 engine_op play_win(void)
 {
     engine_op op = play_acquire();

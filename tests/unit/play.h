@@ -169,6 +169,7 @@ struct span play_token(int64_t number);
 engine_op play_acquire_of(struct span owner, int64_t ttl_ms);
 engine_op play_acquire(void);
 engine_op play_win(void);
+engine_op play_ask_again(void); /* an acquire with PLAY_KEY, by "me" */
 engine_op play_extend(struct span token, int64_t ttl_ms);
 engine_op play_release(struct span token);
 

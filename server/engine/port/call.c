@@ -132,19 +132,14 @@ bool ballot_is_harmless(struct ballot ballot)
     }
 }
 
-static int row_of(struct ballot ballot)
-{
-    return ballot.vote == VOTE_UNFIT ? ballot_number(ballot) : (int)ballot.vote;
-}
-
 const char *ballot_name(struct ballot ballot)
 {
-    return ballots[row_of(ballot)].name;
+    return ballots[ballot_number(ballot)].name;
 }
 
 const char *ballot_detail(struct ballot ballot)
 {
-    return ballots[row_of(ballot)].detail;
+    return ballots[ballot_number(ballot)].detail;
 }
 
 int ballot_number(struct ballot ballot)

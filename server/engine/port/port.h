@@ -179,8 +179,7 @@ enum { TAG_ROUND_BITS = 7, TAG_ROUNDS = 1 << TAG_ROUND_BITS };
 
 static inline unsigned tag_bits(enum tag_kind kind, unsigned round)
 {
-    return (unsigned)kind << TAG_ROUND_BITS |
-           (round & ((1u << TAG_ROUND_BITS) - 1));
+    return (unsigned)kind << TAG_ROUND_BITS | round % TAG_ROUNDS;
 }
 
 static inline enum tag_kind tag_kind_of(uint64_t tag)
@@ -190,7 +189,7 @@ static inline enum tag_kind tag_kind_of(uint64_t tag)
 
 static inline unsigned tag_round_of(uint64_t tag)
 {
-    return slots_user_bits(tag) & ((1u << TAG_ROUND_BITS) - 1);
+    return slots_user_bits(tag) % TAG_ROUNDS;
 }
 
 /*
@@ -218,16 +217,10 @@ static inline uint32_t tag_debt_number_of(uint64_t tag)
     return (uint32_t)(tag >> 32);
 }
 
-/* A release whose answer is ignored: no slot has this handle. */
-static inline uint64_t tag_forgotten(void)
+/* Of a call that has no handle; TAG_RELEASE: its answer is ignored. */
+static inline uint64_t tag_plain(enum tag_kind kind)
 {
-    return (uint64_t)tag_bits(TAG_RELEASE, 0) << SLOTS_INDEX_BITS;
-}
-
-/* A call about the node's admission. */
-static inline uint64_t tag_admission(void)
-{
-    return (uint64_t)tag_bits(TAG_ADMISSION, 0) << SLOTS_INDEX_BITS;
+    return (uint64_t)tag_bits(kind, 0) << SLOTS_INDEX_BITS;
 }
 
 /*

@@ -131,7 +131,7 @@ static void ask_nodes(struct operation *it, uint16_t nodes)
         if ((nodes & nodeset_of(i)) == 0)
             continue;
         if (status_is_looked_at(it->operations->nodes, i))
-            it->round.votes[i].is_refused = true;
+            it->round.refused |= nodeset_of(i);
         else
             operation_send(it, i, &call);
     }
@@ -151,12 +151,13 @@ static void widen(struct operation *it, enum metrics_widening cause)
 static bool repeat_call(struct operation *it, int node,
                         const struct call_reply *reply)
 {
-    struct round_vote *vote = &it->round.votes[node];
-    if (reply->state != STATE_NO_SCRIPT || vote->vote != VOTE_PENDING ||
-        vote->is_repeated || !is_one_call(it))
+    struct round *round = &it->round;
+    if (reply->state != STATE_NO_SCRIPT || !is_one_call(it) ||
+        round->votes[node].vote != VOTE_PENDING ||
+        (round->repeated & nodeset_of(node)) != 0)
         return false;
     struct call call = operation_make_call(it);
-    vote->is_repeated = true;
+    round->repeated |= nodeset_of(node);
     operation_send(it, node, &call);
     return true;
 }
@@ -168,14 +169,15 @@ static bool repeat_call(struct operation *it, int node,
  */
 static bool ask_again(struct operation *it, int node)
 {
-    struct round_vote *vote = &it->round.votes[node];
-    if (!vote->is_refused || vote->vote != VOTE_PENDING)
+    struct round *round = &it->round;
+    if ((round->refused & nodeset_of(node)) == 0 ||
+        round->votes[node].vote != VOTE_PENDING)
         return false;
-    vote->is_refused = false;
+    round->refused &= (uint16_t)~nodeset_of(node);
     if (it->state == OPERATION_ROUND)
         ask_nodes(it, nodeset_of(node));
     else
-        round_note_ballot(&it->round, node, ballot_unfit(STATE_QUARANTINED));
+        round_note_ballot(round, node, ballot_unfit(STATE_QUARANTINED));
     return true;
 }
 
@@ -268,7 +270,7 @@ static bool may_hold_back(const struct operation *it)
 }
 
 /* Of any call but a release. */
-static bool begin_calls(struct operation *it)
+static void begin_calls(struct operation *it)
 {
     const struct nodes *nodes = it->operations->nodes;
     struct round *round = &it->round;
@@ -279,14 +281,14 @@ static bool begin_calls(struct operation *it)
     for (int i = 0; i < round->total; i++) {
         enum node_state refusal = nodes_refusal(nodes, i, kinds[round->kind]);
         if (status_is_looked_at(nodes, i))
-            round->votes[i].is_refused = true; /* asked once that is read */
+            round->refused |= nodeset_of(i); /* asked once that is read */
         else if (refusal != STATE_NONE)
             round_note_ballot(round, i, ballot_unfit(refusal));
         else
             asked |= nodeset_of(i);
     }
     if (round->pending < round->quorum)
-        return true; /* fewer cannot decide */
+        return; /* fewer cannot decide */
     if (round->kind == LOCK_ACQUIRE)
         make_token(it);
     if (round->kind == LOCK_EXTEND) /* it finds the lock on all nodes */
@@ -297,7 +299,6 @@ static bool begin_calls(struct operation *it)
         asked &= (uint16_t)~round->unasked;
     }
     ask_nodes(it, asked);
-    return true;
 }
 
 /*
@@ -379,12 +380,24 @@ static int64_t timer_us(const struct operation *it)
 /* False: no memory, and nothing was sent. */
 static bool begin_attempt(struct operation *it)
 {
+    bool is_begun = true;
     it->state = OPERATION_ROUND;
-    bool is_begun = it->request.call == LOCK_RELEASE || !is_one_call(it)
-                        ? begin_release(it)
-                        : begin_calls(it);
+    if (it->request.call == LOCK_RELEASE || !is_one_call(it))
+        is_begun = begin_release(it);
+    else
+        begin_calls(it);
     operation_set_timer(it, timer_us(it));
     return is_begun;
+}
+
+static struct round_lock lock_of(const struct operation *it)
+{
+    return (struct round_lock){
+        .resource = it->request.resource,
+        .token = token_of(it),
+        .ttl_ms = it->request.ttl_ms,
+        .uncertainty_us = it->uncertainty_us,
+    };
 }
 
 /*
@@ -393,15 +406,13 @@ static bool begin_attempt(struct operation *it)
  */
 static void operation_undo(struct operation *it)
 {
-    for (int i = 0; i < it->round.total; i++) {
-        struct round_vote *vote = &it->round.votes[i];
-        vote->is_kept = it->is_repeat && (it->fresh & nodeset_of(i)) == 0;
-        if (vote->is_sent && !ballot_is_harmless(round_ballot(vote)))
-            it->own |= nodeset_of(i);
-    }
+    const struct round_lock lock = lock_of(it);
+    uint16_t nodes = round_may_be_set(&it->round);
+    it->own |= nodes;
+    if (it->is_repeat)
+        nodes &= it->fresh;
     it->fresh = 0;
-    releases_undo(it->operations->releases, &it->round, it->request.resource,
-                  token_of(it), it->request.ttl_ms, it->uncertainty_us);
+    releases_undo(it->operations->releases, &it->round, nodes, &lock);
 }
 
 /*
@@ -437,16 +448,6 @@ static bool has_replaced(const struct operation *it)
         return it->is_repeat;
     uint16_t granted = round_with(&it->round, VOTE_GRANTED);
     return it->is_repeat && (granted & (uint16_t) ~(it->fresh | it->own)) != 0;
-}
-
-static struct spread_lock spread_lock_of(const struct operation *it)
-{
-    return (struct spread_lock){
-        .resource = it->request.resource,
-        .token = token_of(it),
-        .ttl_ms = it->request.ttl_ms,
-        .uncertainty_us = it->uncertainty_us,
-    };
 }
 
 /* ---- the outcome -------------------------------------------------------- */
@@ -626,7 +627,7 @@ static void drop_outdated(struct operation *it)
 {
     struct round *round = &it->round;
     for (int i = 0; i < round->total; i++)
-        if (round->votes[i].is_sent &&
+        if ((round->sent & nodeset_of(i)) != 0 &&
             !members_has_memory(&it->operations->nodes->members, i,
                                 round->votes[i].life))
             round_note_outdated(round, i);
@@ -691,7 +692,7 @@ static void end_if_complete(struct operation *it)
 {
     if (it->round.pending > 0)
         return;
-    const struct spread_lock lock = spread_lock_of(it);
+    const struct round_lock lock = lock_of(it);
     if (it->request.call == LOCK_EXTEND)
         spreads_on_extended(it->operations->spreads, &it->round, &lock);
     else if (it->result.outcome == OUTCOME_GRANTED)
@@ -738,11 +739,10 @@ static void operation_go_on(struct operation *it)
 static void operation_note_reply(struct operation *it, int node,
                                  const struct call_reply *reply)
 {
-    struct round_vote *vote = &it->round.votes[node];
-    bool is_pending = vote->vote == VOTE_PENDING;
+    bool is_pending = it->round.votes[node].vote == VOTE_PENDING;
     if (reply->vote == VOTE_NOT_ADMITTED && is_pending && is_one_call(it) &&
         status_is_looked_at(it->operations->nodes, node)) {
-        vote->is_refused = true;
+        it->round.refused |= nodeset_of(node);
         return;
     }
     if (reply->was_free)
@@ -838,7 +838,6 @@ static void operation_init(struct operation *it, const struct request *asked)
     assert(asked->resource.len <= NAMES_LEN_MAX);
     assert(asked->owner.len <= OWNER_MAX && asked->token.len <= TOKEN_MAX);
     assert(asked->key_hash.len <= KEY_HASH_LEN);
-    it->was_held = false;
     it->request = *asked;
     it->request.only_looks =
         asked->call == LOCK_EXTEND && is_held_too_long(it, asked->token);
@@ -846,14 +845,11 @@ static void operation_init(struct operation *it, const struct request *asked)
     it->request.owner = texts_second(&it->texts);
     it->request.key_hash =
         (struct span){it->key_hash, span_copy(it->key_hash, asked->key_hash)};
-    it->attempts = 0;
     /* Among others its own earlier lock shows nowhere: any is replaced. */
     it->is_repeat = asked->is_shared && asked->asked_us > 0;
     it->replaces = it->is_repeat ? asked->asked_us - 1 : 0;
     /* another server's clocks may be ahead of ours */
     it->seen_number = it->replaces;
-    it->replacing = 0;
-    it->fresh = 0;
     it->own = asked->own;
     it->has_nonce = asked->nonce != NULL;
     if (it->has_nonce)
@@ -879,8 +875,10 @@ static struct operation *operation_new(struct operations *operations,
     struct operation *it = slots_take(&operations->slots);
     if (it == NULL)
         return NULL;
+    const struct slots_head head = it->head;
+    memset(it, 0, offsetof(struct operation, round));
+    it->head = head;
     it->operations = operations;
-    it->forced = NULL;
     if (!texts_keep(&it->texts, asked->resource, asked->owner)) {
         slots_give(&operations->slots, it);
         return NULL;
@@ -944,7 +942,7 @@ static void operation_count_outcome(const struct operation *it)
 
 void operation_close(struct operation *it)
 {
-    const struct spread_lock lock = spread_lock_of(it);
+    const struct round_lock lock = lock_of(it);
     enum outcome outcome = it->result.outcome;
     operation_count_outcome(it);
     bool has_stragglers = outcome == OUTCOME_GRANTED &&

@@ -15,10 +15,11 @@ enum {
     TELL_US = 10000000,
 };
 
-/* In its queue's due or sent. Resource and token follow. */
+/* In a list of its queue. Resource and token follow. */
 struct debt {
     TAILQ_ENTRY(debt) link;
     int64_t until_us;
+    uint32_t number; /* while it is sent */
     uint16_t resource_len;
     uint8_t token_len;
     char text[];
@@ -28,6 +29,12 @@ static_assert(TOKEN_MAX <= UINT8_MAX && NAMES_LEN_MAX <= UINT16_MAX, "");
 
 /* ---- what nodes owe ------------------------------------------------------ */
 
+static void debt_queue_init(struct debt_queue *queue)
+{
+    TAILQ_INIT(&queue->due);
+    TAILQ_INIT(&queue->sent);
+}
+
 void debts_init(struct debts *debts, struct nodes *nodes)
 {
     memset(debts, 0, sizeof *debts);
@@ -36,7 +43,7 @@ void debts_init(struct debts *debts, struct nodes *nodes)
     debts->limit = STORE_BYTES;
     for (int i = 0; i < NODES_MAX; i++) {
         for (int kind = 0; kind < DEBT_KINDS; kind++)
-            TAILQ_INIT(&debts->queue[i][kind].due);
+            debt_queue_init(&debts->queue[i][kind]);
         /* others may have granted until now */
         debts->seen_us[i] = environment_now(nodes->env);
     }
@@ -73,17 +80,13 @@ static void debts_expire(struct debts *debts, struct debt_queue *queue,
         debt_end(debts, take_due(queue));
 }
 
-/* Makes room behind answered ones. If none is under way, lost ones are due
- * again. */
-static void debts_settle(struct debt_queue *queue)
+/* Those that no answer ended are next again. */
+static void debts_take_back(struct debt_queue *queue)
 {
-    while (queue->first_number != queue->next_number &&
-           queue->sent[queue->first_number % DEBTS_WINDOW] == NULL)
-        queue->first_number++;
-    while (queue->in_flight == 0 && queue->next_number != queue->first_number) {
-        struct debt *lost = queue->sent[--queue->next_number % DEBTS_WINDOW];
-        if (lost != NULL)
-            TAILQ_INSERT_HEAD(&queue->due, lost, link);
+    struct debt *it;
+    while ((it = TAILQ_LAST(&queue->sent, debt_list)) != NULL) {
+        TAILQ_REMOVE(&queue->sent, it, link);
+        TAILQ_INSERT_HEAD(&queue->due, it, link);
     }
 }
 
@@ -91,10 +94,8 @@ void debts_fini(struct debts *debts)
 {
     for (int i = 0; i < NODES_MAX; i++)
         for (int kind = 0; kind < DEBT_KINDS; kind++) {
-            struct debt_queue *queue = &debts->queue[i][kind];
-            queue->in_flight = 0;
-            debts_settle(queue);
-            debts_expire(debts, queue, INT64_MAX);
+            debts_take_back(&debts->queue[i][kind]);
+            debts_expire(debts, &debts->queue[i][kind], INT64_MAX);
         }
 }
 
@@ -151,18 +152,20 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
 {
     struct debt_queue *queue = &debts->queue[node][kind];
     debts_expire(debts, queue, now_us);
-    const struct debt *it = TAILQ_FIRST(&queue->due);
-    if (it == NULL || queue->next_number - queue->first_number >= DEBTS_WINDOW)
+    struct debt *it = TAILQ_FIRST(&queue->due);
+    if (it == NULL || queue->in_flight >= DEBTS_WINDOW)
         return false;
     struct call call =
         fence_call(CALL_RELEASE, (struct span){it->text, it->resource_len},
                    (struct span){it->text + it->resource_len, it->token_len});
     if (nodes_send(debts->nodes, node, &call, 0,
-                   tag_debt((unsigned)kind, queue->next_number))
+                   tag_debt((unsigned)kind, queue->number))
             .vote != VOTE_PENDING)
         return false;
+    it = take_due(queue);
+    it->number = queue->number++;
+    TAILQ_INSERT_TAIL(&queue->sent, it, link);
     queue->in_flight++;
-    queue->sent[queue->next_number++ % DEBTS_WINDOW] = take_due(queue);
     return true;
 }
 
@@ -179,24 +182,22 @@ static void send_all(struct debts *debts, int node, int64_t now_us)
 void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
                     int64_t now_us)
 {
-    uint32_t number = tag_debt_number_of(tag);
     struct debt_queue *queue = &debts->queue[node][tag_debt_kind_of(tag)];
-    struct debt **sent = &queue->sent[number % DEBTS_WINDOW];
-    /* a link answers each call once */
-    assert(queue->in_flight > 0 && *sent != NULL &&
-           number - queue->first_number <
-               queue->next_number - queue->first_number);
+    struct debt *it = TAILQ_FIRST(&queue->sent); /* mostly the first */
+    while (it != NULL && it->number != tag_debt_number_of(tag))
+        it = TAILQ_NEXT(it, link);
+    assert(it != NULL); /* a link answers each call once */
     queue->in_flight--;
-    struct debt *it = *sent;
     if (vote != VOTE_DISCONNECTED) /* else all under way are lost */
-        *sent = NULL;
+        TAILQ_REMOVE(&queue->sent, it, link);
     if (vote_ends_release(vote)) {
         debt_end(debts, it);
     } else if (vote != VOTE_DISCONNECTED) {
         debts->paused_us[node] = now_us + PAUSE_US;
         TAILQ_INSERT_TAIL(&queue->due, it, link);
     }
-    debts_settle(queue);
+    if (queue->in_flight == 0)
+        debts_take_back(queue);
     send_all(debts, node, now_us);
 }
 
@@ -287,7 +288,7 @@ static struct ballot releases_send_to(struct releases *releases, int node,
                                       struct call *call, struct release *it)
 {
     uint64_t tag = it != NULL ? slots_handle(it, tag_bits(TAG_RELEASE, 0))
-                              : tag_forgotten();
+                              : tag_plain(TAG_RELEASE);
     struct ballot ballot = nodes_send(releases->nodes, node, call, 0, tag);
     if (it != NULL && ballot.vote == VOTE_PENDING)
         it->in_flight |= nodeset_of(node);
@@ -295,32 +296,25 @@ static struct ballot releases_send_to(struct releases *releases, int node,
 }
 
 void releases_undo(struct releases *releases, const struct round *round,
-                   struct span resource, struct span token, int64_t ttl_ms,
-                   int64_t uncertainty_us)
+                   uint16_t nodes, const struct round_lock *lock)
 {
-    assert(ttl_ms > 0 && uncertainty_us >= 0);
-    struct call call = fence_call(CALL_RELEASE, resource, token);
-    struct release *it = NULL;
+    if (nodes == 0)
+        return;
+    struct call call = fence_call(CALL_RELEASE, lock->resource, lock->token);
+    struct release *it =
+        releases_remember(releases, lock->resource, lock->token);
     for (int i = 0; i < round->total; i++) {
-        const struct round_vote *vote = &round->votes[i];
-        bool is_sent = false;
-        if (vote->is_kept || !vote->is_sent ||
-            ballot_is_harmless(round_ballot(vote)))
-            continue;
-        if (it == NULL)
-            it = releases_remember(releases, resource, token);
-        if (!vote->is_broken)
-            is_sent =
-                releases_send_to(releases, i, &call, it).vote == VOTE_PENDING;
-        if (it != NULL)
-            it->owed |= nodeset_of(i);
-        else if (!is_sent)
+        bool is_sent =
+            (nodes & ~round->broken & nodeset_of(i)) != 0 &&
+            releases_send_to(releases, i, &call, it).vote == VOTE_PENDING;
+        if (it == NULL && !is_sent && (nodes & nodeset_of(i)) != 0)
             releases->env->metrics->releases_dropped++;
     }
     if (it == NULL)
         return;
-    it->set_ends_us = round->deadline_us + uncertainty_us;
-    it->until_us = environment_now(releases->env) + ttl_ms * 1000;
+    it->owed = nodes;
+    it->set_ends_us = round->deadline_us + lock->uncertainty_us;
+    it->until_us = environment_now(releases->env) + lock->ttl_ms * 1000;
     show_pending(releases);
 }
 

@@ -42,13 +42,10 @@
  * So a node has two queues. They may grow to millions while it is unreachable
  * for long, so an item is no larger than its texts need.
  *
- *       ┌─ oldest                    ┌─ next to send           ┌─ newest
- *   ────┴────────────────────────────┴─────────────────────────┴────
- *         sent: at most DEBTS_WINDOW   due
- *
- * An answered release is gone. A refused one goes to the end of its queue, as
- * the node may refuse it for long. If the connection breaks, the unanswered
- * ones are next again.
+ *   due ──→ sent: at most DEBTS_WINDOW ──→ answered: it is gone
+ *    ↑ ↑     │ │
+ *    │ └─────┘ │ refused: to the end, as the node may refuse it for long
+ *    └─────────┘ the connection broke: the next ones, when no answer is missing
  */
 
 /* At most this many at once, so that no other call waits long. */
@@ -56,13 +53,12 @@ enum { DEBTS_WINDOW = 512 };
 
 enum debt_kind { DEBT_SURE, DEBT_UNLIKELY, DEBT_KINDS };
 
-struct debt;
+TAILQ_HEAD(debt_list, debt);
 
 struct debt_queue {
-    TAILQ_HEAD(, debt) due;
-    struct debt *sent[DEBTS_WINDOW]; /* by number; NULL: answered */
-    uint32_t first_number, next_number;
-    uint32_t in_flight;
+    struct debt_list due, sent;
+    uint32_t in_flight; /* of those that are sent; the others are lost */
+    uint32_t number;    /* of the next one to send */
 };
 
 struct debts {
@@ -150,14 +146,12 @@ void releases_init(struct releases *releases, struct nodes *nodes);
 void releases_fini(struct releases *releases);
 
 /*
- * After a lost acquire round: releases the key on each node that may have set
- * it and is not to keep it, for ttl_ms at most. The acquire may have run
- * uncertainty_us after its deadline. Without memory the release is sent once; a
- * node that misses it keeps the key until the TTL ends.
+ * After a lost acquire round: releases the lock on these nodes. Without memory
+ * the release is sent once; a node that misses it keeps the key until the TTL
+ * ends.
  */
 void releases_undo(struct releases *releases, const struct round *round,
-                   struct span resource, struct span token, int64_t ttl_ms,
-                   int64_t uncertainty_us);
+                   uint16_t nodes, const struct round_lock *lock);
 
 /*
  * For a client: releases, and tells which nodes were asked. releases_on_reply

@@ -85,7 +85,7 @@ void result_tell_votes(struct engine_result *result, const struct round *round)
     result->votes_for = round_count(round, as_asked[round->kind]);
     if (round->kind == LOCK_RELEASE) /* they never had it */
         result->votes_for += round_count(round, VOTE_UNASKED);
-    result->asked = nodeset_count(round_sent(round));
+    result->asked = nodeset_count(round->sent);
     result->quorum = round->quorum;
     result->total = round->total;
     for (int i = 0; i < round->total; i++)

@@ -36,15 +36,6 @@ void round_note_ballot(struct round *round, int node, struct ballot ballot)
     round->pending--;
 }
 
-uint16_t round_sent(const struct round *round)
-{
-    uint16_t nodes = 0;
-    for (int i = 0; i < round->total; i++)
-        if (round->votes[i].is_sent)
-            nodes |= nodeset_of(i);
-    return nodes;
-}
-
 uint16_t round_with(const struct round *round, enum vote vote)
 {
     uint16_t nodes = 0;
@@ -72,20 +63,29 @@ static int count_not_voting(const struct round *round)
 
 bool round_is_broken(const struct round *round)
 {
-    return (round_not_voting(round) & round_sent(round)) != 0;
+    return (round_not_voting(round) & round->sent) != 0;
+}
+
+uint16_t round_may_be_set(const struct round *round)
+{
+    uint16_t nodes = round->sent;
+    for (int i = 0; i < round->total; i++)
+        if (ballot_is_harmless(round_ballot(&round->votes[i])))
+            nodes &= (uint16_t)~nodeset_of(i);
+    return nodes;
 }
 
 bool round_wants_rest(const struct round *round)
 {
-    uint16_t under_way = round_sent(round) & round_with(round, VOTE_PENDING);
+    uint16_t under_way = round->sent & round_with(round, VOTE_PENDING);
     return round->unasked != 0 && (under_way == 0 || round_is_broken(round));
 }
 
 void round_note_sent(struct round *round, int node, uint32_t life)
 {
     assert(node >= 0 && node < round->total);
-    round->votes[node].is_sent = true;
     round->votes[node].life = life;
+    round->sent |= nodeset_of(node);
     round->unasked &= (uint16_t)~nodeset_of(node);
 }
 
@@ -94,7 +94,7 @@ void round_note_reply(struct round *round, int node,
 {
     struct round_vote *vote = &round->votes[node];
     if (reply->vote == VOTE_DISCONNECTED)
-        vote->is_broken = true;
+        round->broken |= nodeset_of(node);
     if (vote->vote != VOTE_PENDING)
         return;
     round_note_ballot(round, node, call_ballot(reply));
@@ -125,14 +125,12 @@ void round_note_rest(struct round *round, enum vote vote)
 
 void round_wait_on(struct round *round, int64_t deadline_us)
 {
+    uint16_t silent = round->sent & round_with(round, VOTE_UNANSWERED);
     round->deadline_us = deadline_us;
-    for (int i = 0; i < round->total; i++) {
-        struct round_vote *it = &round->votes[i];
-        if (!it->is_sent || it->vote != VOTE_UNANSWERED)
-            continue;
-        it->vote = VOTE_PENDING;
-        round->pending++;
-    }
+    round->pending += nodeset_count(silent);
+    for (int i = 0; i < round->total; i++)
+        if ((silent & nodeset_of(i)) != 0)
+            round->votes[i].vote = VOTE_PENDING;
 }
 
 static bool is_same_value(const struct round *round, int a, int b)
@@ -234,6 +232,12 @@ int64_t round_holders(const struct round *round)
     return count < round->quorum ? 0 : most;
 }
 
+/* With this many nodes not voting, the rest is less than a majority. */
+static int too_many_missing(const struct round *round)
+{
+    return round->total - round->quorum + 1;
+}
+
 /*
  * A row of a verdict table: it fits if have ≥ need. As replies come in, counts
  * only grow, each by at most one per reply; so with p replies outstanding a row
@@ -258,135 +262,86 @@ static enum verdict round_decide(const struct row *row, int pending)
     }
 }
 
-/* With this many nodes not voting, the rest is less than a majority. */
-static int too_many_missing(const struct round *round)
-{
-    return round->total - round->quorum + 1;
-}
-
-/*
- * Won: a majority of the configured nodes granted. Otherwise: too few vote, for
- * one lasting reason, or for any; one value is on a majority, or values that
- * are no tokens of ours (some libraries use another on each node), so nobody
- * races us; a number was too low; or the votes are split.
- */
-static enum verdict judge_acquire(const struct round *round)
+enum verdict round_verdict(const struct round *round)
 {
     int node, common = round_common_value(round, &node);
     int foreign = round_foreign(round);
-    const struct row rows[] = {
-        {VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},
-        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
-        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
-        {VERDICT_HELD, common > foreign ? common : foreign, round->quorum},
-        {VERDICT_STALE, round_count(round, VOTE_STALE), 1},
-        {VERDICT_SPLIT, 0, ALWAYS},
-    };
-    return round_decide(rows, round->pending);
-}
-
-/*
- * Won: a majority still had the token. Unknown: too few voted, or those that
- * did not could have made the majority. Another value anywhere: the lock has
- * another owner. Otherwise it is gone.
- */
-static enum verdict judge_extend(const struct round *round)
-{
+    int held = round_count(round, VOTE_HELD);
     int own = round_count(round, VOTE_EXTENDED);
     int missing = count_not_voting(round);
-    const struct row rows[] = {
-        {VERDICT_WON, own, round->quorum},
-        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
-        {VERDICT_NO_QUORUM, missing, too_many_missing(round)},
-        {VERDICT_NO_QUORUM, own + missing, round->quorum},
-        {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
-        {VERDICT_NOT_FOUND, 0, ALWAYS},
-    };
-    return round_decide(rows, round->pending);
-}
-
-/*
- * Unknown: too few answered. Another value on a majority: not the owner, even
- * if a leftover of ours was deleted elsewhere. Deleted anywhere: released.
- */
-static enum verdict judge_release(const struct round *round)
-{
-    int node, common = round_common_value(round, &node);
-    const struct row rows[] = {
-        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
-        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
-        {VERDICT_NOT_OWNER, common, round->quorum},
-        {VERDICT_WON, round_count(round, VOTE_DELETED), 1},
-        {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
-        {VERDICT_NOT_FOUND, 0, ALWAYS},
-    };
-    return round_decide(rows, round->pending);
-}
-
-/*
- * Found: one value on a majority. Unknown: too few answered. Busy: so many
- * nodes have some value that nobody could acquire the lock. Also unknown: one
- * value may be on a majority, counting the nodes that did not answer. Otherwise
- * it is free.
- */
-static enum verdict judge_inspect(const struct round *round)
-{
-    int node, common = round_common_value(round, &node);
-    int missing = count_not_voting(round);
-    const struct row rows[] = {
-        {VERDICT_FOUND, common, round->quorum},
-        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
-        {VERDICT_NO_QUORUM, missing, too_many_missing(round)},
-        /* first, as it has a version of its own, whichever reply comes first */
-        {VERDICT_BUSY, round_foreign(round), round->quorum},
-        {VERDICT_BUSY, round_count(round, VOTE_HELD), too_many_missing(round)},
-        {VERDICT_NO_QUORUM, common + missing, round->quorum},
-        {VERDICT_NOT_FOUND, 0, ALWAYS},
-    };
-    return round_decide(rows, round->pending);
-}
-
-/*
- * Unknown: too few answered. Won: a node has the token; which other nodes have
- * it does not matter, as all of them are asked to delete it. A minority may
- * have what an old lock left behind, so each node is waited for before the
- * token is not found, or if all tokens are wanted.
- */
-static enum verdict judge_force(const struct round *round)
-{
+    int quorum = round->quorum, too_many = too_many_missing(round);
     bool is_early = round->hears_all && round->pending > 0;
-    const struct row rows[] = {
-        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
-        {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
-        {VERDICT_WON, is_early ? 0 : round->found, 1},
-        {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
-        {VERDICT_NOT_FOUND, 0, ALWAYS},
+    /* too few vote, for one lasting reason, or for any */
+    const struct row refused = {VERDICT_REFUSED,
+                                round_count(round, VOTE_KEY_REFUSED), quorum};
+    const struct row no_quorum = {VERDICT_NO_QUORUM, missing, too_many};
+    const struct row tables[][7] = {
+        [LOCK_ACQUIRE] =
+            {
+                /* by a majority of the configured nodes */
+                {VERDICT_WON, round_count(round, VOTE_GRANTED), quorum},
+                refused,
+                no_quorum,
+                /* one value, or values that are no tokens of ours (some
+                   libraries use another on each node): nobody races us */
+                {VERDICT_HELD, common > foreign ? common : foreign, quorum},
+                {VERDICT_STALE, round_count(round, VOTE_STALE), 1},
+                {VERDICT_SPLIT, 0, ALWAYS},
+            },
+        [LOCK_EXTEND] =
+            {
+                {VERDICT_WON, own, quorum},
+                refused,
+                no_quorum,
+                /* those that did not vote could have made the majority */
+                {VERDICT_NO_QUORUM, own + missing, quorum},
+                {VERDICT_NOT_OWNER, held, 1},
+                {VERDICT_NOT_FOUND, 0, ALWAYS},
+            },
+        [LOCK_RELEASE] =
+            {
+                refused,
+                no_quorum,
+                /* even if a leftover of ours was deleted elsewhere */
+                {VERDICT_NOT_OWNER, common, quorum},
+                {VERDICT_WON, round_count(round, VOTE_DELETED), 1},
+                {VERDICT_NOT_OWNER, held, 1},
+                {VERDICT_NOT_FOUND, 0, ALWAYS},
+            },
+        [LOCK_INSPECT] =
+            {
+                {VERDICT_FOUND, common, quorum},
+                refused,
+                no_quorum,
+                /* nobody could acquire it; foreign values have a version of
+                   their own, whichever reply comes first */
+                {VERDICT_BUSY, foreign, quorum},
+                {VERDICT_BUSY, held, too_many},
+                /* one value may be on a majority, with those that did not vote
+                 */
+                {VERDICT_NO_QUORUM, common + missing, quorum},
+                {VERDICT_NOT_FOUND, 0, ALWAYS},
+            },
+        /* Which other nodes have the token does not matter: all are asked to
+           delete it. A minority may have what an old lock left behind, so each
+           node is waited for before the token is not found, or if all tokens
+           are wanted. */
+        [LOCK_FORCE] =
+            {
+                refused,
+                no_quorum,
+                {VERDICT_WON, is_early ? 0 : round->found, 1},
+                {VERDICT_NOT_OWNER, held, 1},
+                {VERDICT_NOT_FOUND, 0, ALWAYS},
+            },
     };
-    return round_decide(rows, round->pending);
-}
-
-enum verdict round_verdict(const struct round *round)
-{
-    switch (round->kind) {
-    case LOCK_ACQUIRE:
-        return judge_acquire(round);
-    case LOCK_EXTEND:
-        return judge_extend(round);
-    case LOCK_RELEASE:
-        return judge_release(round);
-    case LOCK_INSPECT:
-        return judge_inspect(round);
-    case LOCK_FORCE:
-        return judge_force(round);
-    }
-    abort();
+    return round_decide(tables[round->kind], round->pending);
 }
 
 bool round_is_lost_to_time(const struct round *round)
 {
-    int slow =
-        nodeset_count(round_sent(round) & (round_with(round, VOTE_UNANSWERED) |
-                                           round_with(round, VOTE_LATE)));
+    int slow = nodeset_count(round->sent & (round_with(round, VOTE_UNANSWERED) |
+                                            round_with(round, VOTE_LATE)));
     return slow > 0 && count_not_voting(round) - slow < too_many_missing(round);
 }
 

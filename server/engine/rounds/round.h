@@ -35,11 +35,6 @@ enum verdict {
 struct round_vote {
     enum vote vote;
     enum node_state state; /* unfit: why */
-    bool is_sent;          /* the call was handed to the connection */
-    bool is_broken;        /* the connection broke after that */
-    bool is_kept;          /* acquire: a key set there is not released */
-    bool is_refused;       /* its admission is being read: asked again then */
-    bool is_repeated;      /* it had lost our script, and was asked again */
     uint32_t life;         /* of the node, when it was sent */
     int64_t pttl_ms;       /* held: -1 no TTL */
     int64_t holders;       /* held: of a shared lock; 0: it is none */
@@ -57,7 +52,12 @@ struct round {
     int total;  /* configured nodes */
     int quorum; /* majority of them */
     int pending;
-    uint16_t unasked; /* bit per node: pending, but not asked yet */
+    /* A bit per node: */
+    uint16_t unasked;  /* pending, but not asked yet */
+    uint16_t sent;     /* the call was handed to the connection … */
+    uint16_t broken;   /* … which broke after that */
+    uint16_t refused;  /* its admission is being read: asked again then */
+    uint16_t repeated; /* it had lost our script, and was asked again */
     int64_t start_us;
     int64_t deadline_us;
     int64_t highest; /* greatest number in a STALE vote */
@@ -69,6 +69,15 @@ struct round {
        rounds, which are read often, fit into the processor's caches; last, so
        that round_init need not clear them. */
     char values[NODES_MAX][VALUE_MAX];
+};
+
+/* The lock that a round is about, and how long its calls may have run behind
+ * their deadline. */
+struct round_lock {
+    struct span resource;
+    struct span token;
+    int64_t ttl_ms;
+    int64_t uncertainty_us;
 };
 
 /* Starts with all votes pending. Times are CLOCK_BOOTTIME in µs. */
@@ -83,6 +92,9 @@ bool round_wants_rest(const struct round *round);
 
 /* True if a node that was asked gave no answer. */
 bool round_is_broken(const struct round *round);
+
+/* The nodes that may have carried out what the call asks for. */
+uint16_t round_may_be_set(const struct round *round);
 
 /* The call was sent to this node, in this life of it. */
 void round_note_sent(struct round *round, int node, uint32_t life);
@@ -122,8 +134,7 @@ static inline struct span round_value(const struct round *round, int node)
     return (struct span){round->values[node], round->votes[node].value_len};
 }
 
-/* The nodes that the call was sent to; those with this vote; how many. */
-uint16_t round_sent(const struct round *round);
+/* The nodes with this vote; how many. */
 uint16_t round_with(const struct round *round, enum vote vote);
 
 static inline int round_count(const struct round *round, enum vote vote)

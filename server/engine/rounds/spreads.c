@@ -24,13 +24,15 @@ enum {
 
 void spreads_init(struct spreads *spreads, struct nodes *nodes)
 {
+    struct spread_list *const lists[] = {&spreads->young, &spreads->active,
+                                         &spreads->waiting};
     spreads->env = nodes->env;
     spreads->nodes = nodes;
-    spreads->active_count = spreads->waiting_count = 0;
     slots_init(&spreads->slots, sizeof(struct spread), SPREADS_MAX);
-    TAILQ_INIT(&spreads->young);
-    TAILQ_INIT(&spreads->active);
-    TAILQ_INIT(&spreads->waiting);
+    for (int i = 0; i < 3; i++) {
+        TAILQ_INIT(&lists[i]->all);
+        lists[i]->count = 0;
+    }
     for (int i = 0; i < SPREADS_BUCKETS; i++)
         LIST_INIT(&spreads->buckets[i]);
 }
@@ -42,23 +44,15 @@ static uint16_t all_nodes(const struct spreads *spreads)
 
 /* ---- the lists ---------------------------------------------------------- */
 
-/* Out of the list that it is in. */
-static void take_out(struct spreads *spreads, struct spread *it)
+static void take_out(struct spread *it)
 {
-    if (it->step == SPREAD_YOUNG) {
-        TAILQ_REMOVE(&spreads->young, it, link);
-    } else if (it->is_active) {
-        TAILQ_REMOVE(&spreads->active, it, link);
-        spreads->active_count--;
-    } else {
-        TAILQ_REMOVE(&spreads->waiting, it, link);
-        spreads->waiting_count--;
-    }
+    TAILQ_REMOVE(&it->in->all, it, link);
+    it->in->count--;
 }
 
 static void spreads_forget(struct spreads *spreads, struct spread *it)
 {
-    take_out(spreads, it);
+    take_out(it);
     LIST_REMOVE(it, in_bucket);
     texts_drop(&it->texts);
     slots_give(&spreads->slots, it);
@@ -66,11 +60,11 @@ static void spreads_forget(struct spreads *spreads, struct spread *it)
 
 void spreads_fini(struct spreads *spreads)
 {
-    struct spread_list *const lists[] = {&spreads->young, &spreads->active,
-                                         &spreads->waiting};
-    for (int i = 0; i < 3; i++)
-        while (!TAILQ_EMPTY(lists[i]))
-            spreads_forget(spreads, TAILQ_FIRST(lists[i]));
+    for (uint32_t i = 0; i < spreads->slots.count; i++) {
+        struct spread *it = slots_at(&spreads->slots, i);
+        if (it != NULL)
+            spreads_forget(spreads, it);
+    }
     slots_fini(&spreads->slots);
 }
 
@@ -93,33 +87,31 @@ static void put_in(struct spreads *spreads, struct spread *it)
     assert(it->step == SPREAD_RESTING);
     bool is_pausing =
         it->tries > TRIES_AT_ONCE && environment_now(spreads->env) < it->at_us;
-    it->is_active = spreads->active_count < ACTIVE_MAX && !is_pausing &&
-                    lacking_voters(spreads, it) != 0;
-    if (it->is_active) {
-        TAILQ_INSERT_TAIL(&spreads->active, it, link);
-        spreads->active_count++;
-    } else {
-        TAILQ_INSERT_TAIL(&spreads->waiting, it, link);
-        spreads->waiting_count++;
-    }
+    bool is_active = spreads->active.count < ACTIVE_MAX && !is_pausing &&
+                     lacking_voters(spreads, it) != 0;
+    it->in = is_active ? &spreads->active : &spreads->waiting;
+    TAILQ_INSERT_TAIL(&it->in->all, it, link);
+    it->in->count++;
 }
 
 static void put_anew(struct spreads *spreads, struct spread *it)
 {
-    take_out(spreads, it);
+    take_out(it);
     put_in(spreads, it);
 }
 
 /* What is due first is the first one. */
 static void put_in_young(struct spreads *spreads, struct spread *it)
 {
-    struct spread *before = TAILQ_LAST(&spreads->young, spread_list);
+    it->in = &spreads->young;
+    it->in->count++;
+    struct spread *before = TAILQ_LAST(&it->in->all, spread_queue);
     while (before != NULL && before->at_us > it->at_us)
-        before = TAILQ_PREV(before, spread_list, link);
+        before = TAILQ_PREV(before, spread_queue, link);
     if (before != NULL)
-        TAILQ_INSERT_AFTER(&spreads->young, before, it, link);
+        TAILQ_INSERT_AFTER(&it->in->all, before, it, link);
     else
-        TAILQ_INSERT_HEAD(&spreads->young, it, link);
+        TAILQ_INSERT_HEAD(&it->in->all, it, link);
 }
 
 /* The tokens are ours, and so have random digits there. */
@@ -149,7 +141,7 @@ static struct spread *spreads_find(struct spreads *spreads,
 
 /* Of just these resources, in this form. */
 static struct spread *find_same(struct spreads *spreads,
-                                const struct spread_lock *lock)
+                                const struct round_lock *lock)
 {
     struct spread *it = NULL;
     while ((it = spreads_find(spreads, lock->resource, lock->token, it)) !=
@@ -161,6 +153,12 @@ static struct spread *find_same(struct spreads *spreads,
 }
 
 /* ---- times -------------------------------------------------------------- */
+
+/* All have it, for as long as any client was told. */
+static bool is_done(const struct spreads *spreads, const struct spread *it)
+{
+    return it->has == all_nodes(spreads);
+}
 
 /* When the lock ends on the nodes. */
 static int64_t end_us(const struct spread *it)
@@ -253,7 +251,7 @@ static void send_fill(struct spreads *spreads, const struct spread *it,
 static void spreads_fill(struct spreads *spreads, struct spread *it)
 {
     send_fill(spreads, it, tag_of(it, false));
-    take_out(spreads, it);
+    take_out(it);
     it->step = SPREAD_RESTING;
     it->sent_end_us = end_us(it);
     it->at_us = it->gate_us;
@@ -325,7 +323,7 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
 static void give_way(struct spreads *spreads)
 {
     struct spread *first = NULL;
-    struct spread *it = TAILQ_FIRST(&spreads->waiting);
+    struct spread *it = TAILQ_FIRST(&spreads->waiting.all);
     for (int i = 0; i < TRIED && it != NULL; i++) {
         if (first == NULL || end_us(it) < end_us(first))
             first = it;
@@ -339,32 +337,30 @@ static void give_way(struct spreads *spreads)
 
 /* A record that is in no list but its bucket; NULL: there is no place. */
 static struct spread *spreads_make(struct spreads *spreads, struct spread *from,
-                                   const struct spread_lock *lock)
+                                   const struct round_lock *lock)
 {
     if (spreads->slots.used == spreads->slots.limit)
         give_way(spreads);
     struct spread *it = slots_take(&spreads->slots);
-    bool is_kept = false;
     if (it != NULL) {
         from->head = it->head;
         *it = *from;
         it->sent_end_us = end_us(it);
-        is_kept = texts_keep(&it->texts, lock->resource, lock->token);
     }
-    if (is_kept) {
-        LIST_INSERT_HEAD(bucket_of(spreads, lock->token), it, in_bucket);
-        return it;
+    if (it == NULL || !texts_keep(&it->texts, lock->resource, lock->token)) {
+        if (it != NULL)
+            slots_give(&spreads->slots, it);
+        spreads->env->metrics->locks_thin++;
+        return NULL;
     }
-    if (it != NULL)
-        slots_give(&spreads->slots, it);
-    spreads->env->metrics->locks_thin++;
-    return NULL;
+    LIST_INSERT_HEAD(bucket_of(spreads, lock->token), it, in_bucket);
+    return it;
 }
 
 /* What a round tells. */
 static struct spread record_of(const struct spreads *spreads,
                                const struct round *round,
-                               const struct spread_lock *lock)
+                               const struct round_lock *lock, enum vote has_it)
 {
     int64_t gate_us = round->start_us + wait_us(spreads) + lock->uncertainty_us;
     int64_t validity_ms =
@@ -379,6 +375,7 @@ static struct spread record_of(const struct spreads *spreads,
         .until_us = round->start_us + validity_ms * 1000,
         .gate_us = gate_us,
         .asked = all_nodes(spreads),
+        .has = round_with(round, has_it),
     };
 }
 
@@ -396,57 +393,42 @@ static int64_t spreads_due_us(const struct round *round, int64_t now_us)
     return at_most(now_us + at_most(half_us, SPREADS_FILL_US), last_us);
 }
 
-/* Without a place for its record the lock gets its fill at once, and no more.
- */
-static void add_young(struct spreads *spreads, struct spread *young,
-                      const struct spread_lock *lock)
+/* A young lock without a place for its record gets its fill at once, and no
+ * more. */
+static void spreads_begin(struct spreads *spreads, struct spread *record,
+                          const struct round_lock *lock)
 {
-    int64_t now_us = environment_now(spreads->env);
-    struct spread *it = spreads_make(spreads, young, lock);
-    if (it != NULL) {
-        put_in_young(spreads, it);
-        if (it->at_us <= now_us)
-            spreads_fill(spreads, it);
-    } else if (texts_keep(&young->texts, lock->resource, lock->token)) {
-        send_fill(spreads, young, tag_forgotten());
-        texts_drop(&young->texts);
-    }
-}
-
-static void begin_resting(struct spreads *spreads, struct spread *record,
-                          const struct spread_lock *lock)
-{
+    bool is_young = record->step == SPREAD_YOUNG;
     struct spread *it = spreads_make(spreads, record, lock);
-    if (it != NULL)
+    if (it != NULL && is_young) {
+        put_in_young(spreads, it);
+        if (it->at_us <= environment_now(spreads->env))
+            spreads_fill(spreads, it);
+    } else if (it != NULL) {
         put_in(spreads, it);
+    } else if (is_young &&
+               texts_keep(&record->texts, lock->resource, lock->token)) {
+        send_fill(spreads, record, tag_plain(TAG_RELEASE));
+        texts_drop(&record->texts);
+    }
 }
 
 void spreads_on_granted(struct spreads *spreads, const struct round *round,
-                        const struct spread_lock *lock)
+                        const struct round_lock *lock)
 {
-    uint16_t granted = round_with(round, VOTE_GRANTED);
-    if (granted == all_nodes(spreads))
+    struct spread record = record_of(spreads, round, lock, VOTE_GRANTED);
+    if (is_done(spreads, &record))
         return;
-    struct spread record = record_of(spreads, round, lock);
-    record.has = granted;
     if (round->unasked != 0) {
         record.step = SPREAD_YOUNG;
         record.at_us = spreads_due_us(round, environment_now(spreads->env));
-        record.asked = round_sent(round);
-        add_young(spreads, &record, lock);
-        return;
+        record.asked = round->sent;
     }
-    begin_resting(spreads, &record, lock);
-}
-
-/* All have it, for as long as any client was told. */
-static bool is_done(const struct spreads *spreads, const struct spread *it)
-{
-    return it->has == all_nodes(spreads);
+    spreads_begin(spreads, &record, lock);
 }
 
 void spreads_on_stragglers(struct spreads *spreads, const struct round *round,
-                           const struct spread_lock *lock)
+                           const struct round_lock *lock)
 {
     struct spread *it = find_same(spreads, lock);
     if (it == NULL || it->start_us != round->start_us) /* released, extended */
@@ -468,31 +450,24 @@ static void renew(struct spreads *spreads, struct spread *it,
     bool is_longer = end_us(from) >= end_us(it);
     it->until_us = at_least(it->until_us, from->until_us);
     it->tries = 0;
-    it->has = from->has;
-    if (!is_longer) {
-        it->has = 0;
-        return;
+    it->has = is_longer ? from->has : 0;
+    if (is_longer) {
+        it->start_us = from->start_us;
+        it->ttl_ms = from->ttl_ms;
     }
-    it->start_us = from->start_us;
-    it->ttl_ms = from->ttl_ms;
     if (is_done(spreads, it))
         spreads_forget(spreads, it);
 }
 
 void spreads_on_extended(struct spreads *spreads, const struct round *round,
-                         const struct spread_lock *lock)
+                         const struct round_lock *lock)
 {
-    uint16_t has = round_with(round, VOTE_EXTENDED);
+    struct spread record = record_of(spreads, round, lock, VOTE_EXTENDED);
     struct spread *it = find_same(spreads, lock);
-    if (it == NULL && has == all_nodes(spreads))
-        return;
-    struct spread record = record_of(spreads, round, lock);
-    record.has = has;
-    if (it != NULL) {
+    if (it != NULL)
         renew(spreads, it, &record);
-        return;
-    }
-    begin_resting(spreads, &record, lock);
+    else if (!is_done(spreads, &record))
+        spreads_begin(spreads, &record, lock);
 }
 
 void spreads_hurry(struct spreads *spreads, struct span resource,
@@ -679,9 +654,9 @@ static void spreads_go_on(struct spreads *spreads, struct spread *it,
  * too many are looked for: a few at a time. */
 static void sweep(struct spreads *spreads, int64_t now_us)
 {
-    int count = spreads->waiting_count;
+    int count = spreads->waiting.count;
     for (int left = count < SWEPT ? count : SWEPT; left > 0; left--) {
-        struct spread *it = TAILQ_FIRST(&spreads->waiting);
+        struct spread *it = TAILQ_FIRST(&spreads->waiting.all);
         if (now_us >= it->until_us)
             spreads_expire(spreads, it);
         else
@@ -692,10 +667,11 @@ static void sweep(struct spreads *spreads, int64_t now_us)
 void spreads_tick(struct spreads *spreads, int64_t now_us)
 {
     struct spread *it, *next;
-    while ((it = TAILQ_FIRST(&spreads->young)) != NULL && now_us >= it->at_us)
+    while ((it = TAILQ_FIRST(&spreads->young.all)) != NULL &&
+           now_us >= it->at_us)
         spreads_fill(spreads, it);
     sweep(spreads, now_us);
-    for (it = TAILQ_FIRST(&spreads->active); it != NULL; it = next) {
+    for (it = TAILQ_FIRST(&spreads->active.all); it != NULL; it = next) {
         next = TAILQ_NEXT(it, link);
         spreads_go_on(spreads, it, now_us);
     }
@@ -703,6 +679,6 @@ void spreads_tick(struct spreads *spreads, int64_t now_us)
 
 void spreads_flush(struct spreads *spreads)
 {
-    while (!TAILQ_EMPTY(&spreads->young))
-        spreads_fill(spreads, TAILQ_FIRST(&spreads->young));
+    while (!TAILQ_EMPTY(&spreads->young.all))
+        spreads_fill(spreads, TAILQ_FIRST(&spreads->young.all));
 }

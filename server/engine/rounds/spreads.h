@@ -42,10 +42,10 @@ struct spread {
     TAILQ_ENTRY(spread) link;
     LIST_ENTRY(spread) in_bucket;
     enum spread_step step;
-    bool is_active;      /* in that list, not among those that wait */
-    int64_t at_us;       /* young: of the fill; resting: of the next look */
-    int64_t start_us;    /* of the round; the TTL counts from it */
-    int64_t deadline_us; /* of the fill */
+    struct spread_list *in; /* the list that it is in */
+    int64_t at_us;          /* young: of the fill; resting: of the next look */
+    int64_t start_us;       /* of the round; the TTL counts from it */
+    int64_t deadline_us;    /* of the fill */
     int64_t ttl_ms;
     int64_t until_us; /* end of the validity that the client was told */
     int64_t gate_us;  /* no acquire and no fill comes after it */
@@ -69,7 +69,11 @@ struct spread {
     struct texts texts;                 /* resource and token */
 };
 
-TAILQ_HEAD(spread_list, spread);
+struct spread_list {
+    TAILQ_HEAD(spread_queue, spread) all;
+    int count;
+};
+
 LIST_HEAD(spread_bucket, spread);
 
 struct spreads {
@@ -79,18 +83,7 @@ struct spreads {
     struct spread_list young;   /* what is due first is the first */
     struct spread_list active;  /* each tick goes through all */
     struct spread_list waiting; /* each tick goes through a few */
-    int active_count;
-    int waiting_count;
     struct spread_bucket buckets[SPREADS_BUCKETS]; /* by token */
-};
-
-/* A lock that was granted or extended, and how long the calls may have run
- * behind their deadline. */
-struct spread_lock {
-    struct span resource;
-    struct span token;
-    int64_t ttl_ms;
-    int64_t uncertainty_us;
 };
 
 void spreads_init(struct spreads *spreads, struct nodes *nodes);
@@ -104,15 +97,15 @@ bool spreads_may_follow(const struct round *round);
 
 /* The client was told of a grant. */
 void spreads_on_granted(struct spreads *spreads, const struct round *round,
-                        const struct spread_lock *lock);
+                        const struct round_lock *lock);
 
 /* The last nodes have answered a round that was granted. */
 void spreads_on_stragglers(struct spreads *spreads, const struct round *round,
-                           const struct spread_lock *lock);
+                           const struct round_lock *lock);
 
 /* The client was told of an extension, and all votes are known. */
 void spreads_on_extended(struct spreads *spreads, const struct round *round,
-                         const struct spread_lock *lock);
+                         const struct round_lock *lock);
 
 /* Before an extend: the fill of this lock, or of one that has a resource of it,
  * is sent at once. */

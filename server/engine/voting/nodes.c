@@ -349,7 +349,7 @@ static bool send_action(struct nodes *nodes, const struct member_action *action)
     nodes->node[action->node].action = *action;
     return nodes->node[action->node].is_up &&
            nodes->env->port.send(nodes->env->port.ctx, action->node, &call,
-                                 tag_admission()) == VOTE_PENDING;
+                                 tag_plain(TAG_ADMISSION)) == VOTE_PENDING;
 }
 
 static void judge_clocks(struct nodes *nodes, int64_t now_us)

@@ -31,7 +31,7 @@ static void waits_send_listen(const struct waits *waits, int node)
 {
     const struct engine_port *port = &waits->env->port;
     const struct call call = {.kind = CALL_LISTEN, .listen_us = CALL_LISTEN_US};
-    (void)port->send(port->ctx, node, &call, tag_forgotten());
+    (void)port->send(port->ctx, node, &call, tag_plain(TAG_RELEASE));
 }
 
 static void waits_listen(struct waits *waits, int64_t now_us)

@@ -7,8 +7,9 @@
 
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "letters.h"
 
-enum { TIMEOUT_US = 50000, TICK_US = 20000 };
+enum { TIMEOUT_US = 50000 };
 
 /* Rounds are not repeated, so each outcome is that of one. */
 static void begin_with_clock(int64_t offset_us)
@@ -27,45 +28,30 @@ static void begin(void)
     begin_with_clock(0);
 }
 
-static engine_op repeat(void)
-{
-    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
-                                           .key_hash = span_of(PLAY_KEY),
-                                           .ttl_ms = 30000};
-    engine_op op = engine_acquire(play.engine, &acquire, NULL);
-    play_hold_range(CALL_ACQUIRE, 0, 2, PLAY_OWN(7) ".me");
-    play_answer_held(CALL_ACQUIRE, 4, PLAY_OWN(7) ".me");
-    return op;
-}
-
-static engine_op extend(void)
-{
-    return play_extend(play_token(PLAY_EPOCH_US), 30000);
-}
-
-static engine_op inspect(void)
-{
-    return engine_inspect(play.engine, PLAY_RESOURCE, NULL);
-}
-
 static const struct kind {
-    engine_op (*ask)(void);
+    const char *ask;
     enum call_kind kind;
     enum vote vote;
     enum outcome outcome; /* if a majority votes so */
 } kinds[] = {
-    {play_acquire, CALL_ACQUIRE, VOTE_GRANTED, OUTCOME_GRANTED},
-    {repeat, CALL_REPEAT, VOTE_GRANTED, OUTCOME_GRANTED},
-    {extend, CALL_EXTEND, VOTE_EXTENDED, OUTCOME_EXTENDED},
-    {inspect, CALL_INSPECT, VOTE_FREE, OUTCOME_NOT_FOUND},
+    {"acquire", CALL_ACQUIRE, VOTE_GRANTED, OUTCOME_GRANTED},
+    {"again acquire:OO..O", CALL_REPEAT, VOTE_GRANTED, OUTCOME_GRANTED},
+    {"extend", CALL_EXTEND, VOTE_EXTENDED, OUTCOME_EXTENDED},
+    {"inspect", CALL_INSPECT, VOTE_FREE, OUTCOME_NOT_FOUND},
 };
 
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
+static engine_op ask(const struct kind *it)
+{
+    scene(it->ask);
+    return scene_op();
+}
+
 /* Two have voted, two are too late, and node 2 refuses, which decides. */
 static engine_op ask_and_refuse(const struct kind *it)
 {
-    engine_op op = it->ask();
+    engine_op op = ask(it);
     play_answer_range(it->kind, 0, 2, (int)it->vote);
     play_answer_range(it->kind, 3, 5, VOTE_LATE);
     play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
@@ -139,7 +125,7 @@ TEST_RANGE(it_is_sent_as_often_as_news_come, 0, KINDS)
 TEST_RANGE(what_begins_behind_it_waits_for_the_same_look, 0, KINDS)
 {
     const struct kind *it = &kinds[_i];
-    engine_op op = ask_and_refuse(it), other = it->ask();
+    engine_op op = ask_and_refuse(it), other = ask(it);
     for (int i = 0; i < PLAY_NODES; i++)
         ck_assert((play_find(it->kind, i) != NULL) == (i != 2));
     find_news();
@@ -161,11 +147,11 @@ static engine_op ask_before_and_behind_news(const struct kind *it,
                                             engine_op *before)
 {
     play_advance(1200000);
-    *before = it->ask();
+    *before = ask(it);
     play_answer_range(it->kind, 0, 2, (int)it->vote);
     play_answer_range(it->kind, 3, 5, VOTE_LATE);
     find_news();
-    engine_op behind = it->ask();
+    engine_op behind = ask(it);
     play_answer_range(it->kind, 0, 2, (int)it->vote);
     play_answer_range(it->kind, 3, 5, VOTE_LATE);
     play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
@@ -283,7 +269,7 @@ TEST_RANGE(a_node_that_turns_out_not_to_vote_is_left_out, 0, KINDS *ENDS)
 TEST_RANGE(after_an_outcome_nothing_is_sent, 0, KINDS)
 {
     const struct kind *it = &kinds[_i];
-    engine_op op = it->ask();
+    engine_op op = ask(it);
     play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
     for (int i = 0; i < PLAY_NODES; i++)
         if (i != 2)
@@ -308,17 +294,9 @@ TEST_RANGE(after_a_client_that_left_nothing_is_sent, 0, KINDS)
 /* It waits for the last votes, whatever comes of them, and then repairs. */
 TEST(story_50_an_extension_is_repaired_behind_the_look)
 {
-    engine_op op = extend();
-    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
-    play_answer(CALL_EXTEND, 2, VOTE_NOT_ADMITTED);
-    play_answer(CALL_EXTEND, 3, VOTE_EXTENDED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
-    engine_close(play.engine, op);
-    play_answer(CALL_EXTEND, 4, VOTE_FREE);
+    scene("extend extend:eeqe =extended close extend:....f");
     find_news();
-    ck_assert_int_eq(play_count(CALL_EXTEND), PLAY_NODES);
-    play_advance(2 * TIMEOUT_US);
-    ck_assert_int_eq(play_count(CALL_EXTEND), 2 * PLAY_NODES);
+    scene("extend#5 pass:100000 extend#10");
 }
 
 /* ---- whom nobody waits for ----------------------------------------------- */
@@ -344,7 +322,7 @@ TEST_RANGE(a_node_that_may_not_vote_anyway_is_not_waited_for, 0, 2 * KINDS)
 {
     const struct kind *it = &kinds[_i % KINDS];
     strangers[_i / KINDS]();
-    engine_op op = it->ask();
+    engine_op op = ask(it);
     if (it->kind == CALL_INSPECT) /* asked all the same, but does not count */
         play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
     ck_assert_ptr_null(play_find(it->kind, 2));
@@ -421,7 +399,7 @@ TEST_RANGE(story_45_a_vote_falls_with_the_memory_that_gave_it, 0, KINDS *TURNS)
     const struct kind *it = &kinds[_i % KINDS];
     bool counts = turns[_i / KINDS].counts;
     play_advance(1200000); /* the looks of a heartbeat are under way */
-    engine_op op = it->ask();
+    engine_op op = ask(it);
     play_answer_range(it->kind, 0, 2, (int)it->vote);
     turns[_i / KINDS].happens();
     play_answer(it->kind, 2, (int)it->vote);

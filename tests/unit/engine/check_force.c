@@ -26,12 +26,22 @@ static engine_op force(void)
     return engine_force(play.engine, PLAY_RESOURCE, 7, NULL);
 }
 
+/* How many releases of this token were sent to the node and not answered. */
+static int count_releases(int node, const char *token)
+{
+    int count = 0;
+    for (int i = 0; i < play.sent_count; i++)
+        count += play.sent[i].node == node && !play.sent[i].is_answered &&
+                 play.sent[i].call.kind == CALL_RELEASE &&
+                 strcmp(play.sent[i].token, token) == 0;
+    return count;
+}
+
 SUITE(force, .set_up = play_begin, .tear_down = play_end);
 
 TEST(what_has_the_number_is_released_everywhere)
 {
-    engine_op op = force();
-    ck_assert_int_eq(play_count(CALL_TOKENS), 5);
+    scene("force force#5");
     find_on(0, 2);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     play_answer_held(CALL_TOKENS, 2, WANTED);
@@ -41,15 +51,10 @@ TEST(what_has_the_number_is_released_everywhere)
     ck_assert_int_ge(play_find(CALL_RELEASE, 4)->call.tombstone_ms,
                      (4 + play_settings.retry_count) *
                          play_settings.node_timeout_us / 1000);
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
-    const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, OUTCOME_RELEASED);
-    ck_assert_int_eq(result->votes_for, 3);
-    engine_close(play.engine, op);
+    scene_more("release:ddd =released votes#3 close under_way#0");
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_FORCE][OUTCOME_RELEASED], 1);
     ck_assert_uint_eq(play.metrics.round_duration[LOCK_FORCE].count, 1);
     ck_assert_uint_eq(play.metrics.round_duration[LOCK_RELEASE].count, 1);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
 
 /* What the nodes report, the number being 7, and, after a release on all of
@@ -57,69 +62,51 @@ TEST(what_has_the_number_is_released_everywhere)
 static const struct {
     const char *token;
     int first, end; /* the nodes that report it; those before are free */
-    const char *answers;
-    enum outcome outcome;
-    int votes;
+    const char *end_of_it;
 } reports[] = {
-    {WANTED, 4, 5, "fff.d", OUTCOME_RELEASED, 1}, /* a minority's leftover */
-    {WANTED, 0, 3, "AAA", OUTCOME_NOT_OWNER, 0},  /* was replaced meanwhile */
+    /* a minority's leftover */
+    {WANTED, 4, 5, "release#5 release:fff.d =released votes#1"},
+    /* was replaced meanwhile */
+    {WANTED, 0, 3, "release#5 release:AAA =not_owner votes#0"},
     /* a downgrade has not reached each node: either form is found */
-    {PLAY_READER_OF(7), 0, 3, "ddd", OUTCOME_RELEASED, 3},
-    {PLAY_TOKEN_OF(7), 0, 3, "ddd", OUTCOME_RELEASED, 3},
-    {PLAY_TOKEN_OF(8), 0, 5, NULL, OUTCOME_NOT_OWNER, 5}, /* another number */
-    {"7", 0, 5, NULL, OUTCOME_NOT_OWNER, 5},              /* no token */
-    {"", 5, 5, NULL, OUTCOME_NOT_FOUND, 0},
+    {PLAY_READER_OF(7), 0, 3, "release#5 release:ddd =released votes#3"},
+    {PLAY_TOKEN_OF(7), 0, 3, "release#5 release:ddd =released votes#3"},
+    {PLAY_TOKEN_OF(8), 0, 5, "release#0 =not_owner votes#5"},
+    {"7", 0, 5, "release#0 =not_owner votes#5"}, /* no token */
+    {"", 5, 5, "release#0 =not_found votes#0"},
 };
 
 TEST_EACH(what_is_found_is_released, reports)
 {
-    engine_op op = force();
+    scene("force");
     play_answer_range(CALL_TOKENS, 0, reports[_i].first, VOTE_FREE);
     play_hold_range(CALL_TOKENS, reports[_i].first, reports[_i].end,
                     reports[_i].token);
-    ck_assert_int_eq(play_count(CALL_RELEASE),
-                     reports[_i].answers != NULL ? 5 : 0);
-    if (reports[_i].answers != NULL) {
+    if (play_find(CALL_RELEASE, 0) != NULL)
         ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, reports[_i].token);
-        letters_answer(CALL_RELEASE, reports[_i].answers);
-    }
-    ck_assert_int_eq(play_outcome(op), reports[_i].outcome);
-    ck_assert_int_eq(play_result(op)->votes_for, reports[_i].votes);
+    scene_more(reports[_i].end_of_it);
 }
 
 TEST(nodes_that_are_away_get_the_release_later)
 {
-    play_node_down(0);
-    play_node_down(1);
-    engine_op op = force();
+    scene("down:01 force");
     find_on(2, 5);
-    play_answer_range(CALL_RELEASE, 2, 5, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    engine_close(play.engine, op);
-    play_advance(1000000);
-    play_node_up(0);
-    play_advance(1000000);
-    ck_assert(play_find(CALL_RELEASE, 0) != NULL);
-    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, WANTED);
+    scene_more("release:..ddd =released close pass:1000000 up:0 pass:1000000");
+    ck_assert_int_eq(count_releases(0, WANTED), 1);
 }
 
 /* By number, and of all readers. */
-TEST_RANGE(without_a_majority_the_outcome_is_unknown, 0, 2)
+TEST(without_a_majority_the_outcome_is_unknown)
 {
-    play_nodes_down(3 + 2 * _i);
-    engine_op op = engine_force(play.engine, PLAY_RESOURCE, 7 * _i, NULL);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    scene("down:012 force_all =no_quorum down:34 force =no_quorum");
 }
 
 TEST(without_room_for_the_release_no_node_votes)
 {
-    engine_op op = force();
-    for (int i = 0; i < 5; i++)
-        play.is_refusing[i] = true;
+    scene("force stall:01234");
     find_on(0, 3);
-    const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(result->votes[4].vote, VOTE_STALLED);
+    scene_more("=no_quorum");
+    ck_assert_int_eq(play_result(scene_op())->votes[4].vote, VOTE_STALLED);
 }
 
 /* ---- both forms, several of one lock ------------------------------------- */
@@ -137,16 +124,11 @@ TEST(a_part_of_a_lock_is_released)
 
 TEST(another_operators_release_leaves_nothing)
 {
-    engine_op first = force(), second = force();
+    scene("force force");
     find_on(0, 3);
     find_on(0, 3);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
-    for (int i = 0; i < PLAY_NODES; i++) {
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
-        play_answer(CALL_RELEASE, i, VOTE_FREE);
-    }
-    ck_assert_int_eq(play_outcome(first), OUTCOME_RELEASED);
-    ck_assert_int_eq(play_outcome(second), OUTCOME_NOT_FOUND);
+    scene_more("release#10 release:ddddd release:fffff "
+               "1=released =not_found");
 }
 
 /* ---- all readers -------------------------------------------------------- */
@@ -162,17 +144,6 @@ static void report(int from, int to, const char *tokens)
         play_answer_tokens(i, tokens, 0);
 }
 
-/* How many releases of this token were sent to the node and not answered. */
-static int count_releases(int node, const char *token)
-{
-    int count = 0;
-    for (int i = 0; i < play.sent_count; i++)
-        count += play.sent[i].node == node && !play.sent[i].is_answered &&
-                 play.sent[i].call.kind == CALL_RELEASE &&
-                 strcmp(play.sent[i].token, token) == 0;
-    return count;
-}
-
 static void answer_releases(int from, int to, int ballot)
 {
     for (int i = from; i < to; i++)
@@ -182,22 +153,16 @@ static void answer_releases(int from, int to, int ballot)
 
 TEST(all_readers_that_are_found_are_released)
 {
-    engine_op op = force_all();
-    ck_assert_int_eq(play_count(CALL_TOKENS), 5);
+    scene("force_all force#5");
     report(0, 4, PLAY_READER_OF(1) " " PLAY_READER_OF(2));
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    scene_more("release#0");
     report(4, 5, PLAY_READER_OF(2) " " PLAY_READER_OF(1));
-    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    scene_more("release#10");
     for (int i = 0; i < PLAY_NODES; i++) {
         ck_assert_int_eq(count_releases(i, PLAY_READER_OF(1)), 1);
         ck_assert_int_eq(count_releases(i, PLAY_READER_OF(2)), 1);
     }
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_FREE);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    ck_assert_int_eq(play_result(op)->votes_for, 3);
-    engine_close(play.engine, op);
+    scene_more("release:ddd =pending release:fff =released votes#3 close");
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_FORCE][OUTCOME_RELEASED], 1);
 }
 
@@ -205,44 +170,31 @@ static const char *const no_readers[] = {WANTED, "7", "", NULL};
 
 TEST_EACH(a_writers_lock_is_not_that_of_readers, no_readers)
 {
-    engine_op op = force_all();
-    if (no_readers[_i] == NULL)
-        play_answer_range(CALL_TOKENS, 0, 5, VOTE_FREE);
-    else
+    scene("force_all");
+    if (no_readers[_i] != NULL)
         report(0, 5, no_readers[_i]);
-    ck_assert_int_eq(play_outcome(op), no_readers[_i] == NULL
-                                           ? OUTCOME_NOT_FOUND
-                                           : OUTCOME_NOT_OWNER);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    scene_more(no_readers[_i] != NULL ? "=not_owner release#0"
+                                      : "force:fffff =not_found release#0");
 }
 
 /* Its acquire may be under way, or a downgrade has not reached a node. */
 TEST_RANGE(story_67_what_a_minority_has_in_any_form_is_released, 0, 2)
 {
-    engine_op op = force_all();
+    scene("force_all");
     report(0, 2, _i == 0 ? PLAY_READER_OF(1) : PLAY_TOKEN_OF(1));
     if (_i == 0)
-        play_answer_range(CALL_TOKENS, 2, 5, VOTE_FREE);
+        scene_more("force:..fff");
     else
         report(2, 4, PLAY_READER_OF(1)), report(4, 5, PLAY_TOKEN_OF(1));
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    letters_answer(CALL_RELEASE, "ddfff");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    ck_assert_int_eq(play_result(op)->votes_for, 2);
-    engine_close(play.engine, op);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    scene_more("release#5 release:ddfff =released votes#2 close under_way#0");
 }
 
 /* Two nodes do not answer: the others are a majority. */
 TEST(silent_nodes_are_waited_for_until_the_timeout)
 {
-    engine_op op = force_all();
+    scene("force_all");
     report(0, 3, PLAY_READER_OF(1));
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-    play_advance(play_settings.node_timeout_us);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    answer_releases(0, 3, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    scene_more("release#0 pass:50000 release#5 release:ddd =released");
 }
 
 /* The token that was found is not that of the request, which has none. */
@@ -299,55 +251,40 @@ TEST(nodes_that_are_away_release_the_same_readers_later)
 
 TEST(without_room_for_one_of_the_releases_the_outcome_is_unknown)
 {
-    engine_op op = force_all();
+    scene("force_all");
     report(0, 4, PLAY_READER_OF(1) " " PLAY_READER_OF(2));
-    for (int i = 0; i < 3; i++)
-        play.is_refusing[i] = true;
+    scene_more("stall:012");
     report(4, 5, PLAY_READER_OF(1) " " PLAY_READER_OF(2));
-    answer_releases(3, 5, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    scene_more("release:...dd release:...dd =no_quorum");
 }
 
 /* ---- more than a node reports at a time ---------------------------------- */
 
+/* Late answers to the first releases are no reports. */
 TEST(the_look_is_repeated_until_no_node_has_more)
 {
-    engine_op op = force_all();
+    scene("force_all");
     report(0, 4, PLAY_READER_OF(1));
     play_answer_tokens(4, PLAY_READER_OF(1), 1);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    answer_releases(0, 3, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(CALL_TOKENS), 10);
-    /* late answers to the first releases are no reports */
-    answer_releases(3, 5, VOTE_DELETED);
-    play_answer_range(CALL_TOKENS, 0, 3, VOTE_FREE);
+    scene_more("release#5 release:ddd =pending force#10 release:...dd "
+               "force:fff");
     report(3, 4, PLAY_READER_OF(2));
-    play_answer(CALL_TOKENS, 4, VOTE_FREE);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    scene_more("force:....f release#10");
     ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, PLAY_READER_OF(2));
-    answer_releases(0, 3, VOTE_FREE);
-    answer_releases(3, 4, VOTE_DELETED);
-    answer_releases(4, 5, VOTE_FREE);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    scene_more("release:fffdf =released");
 }
 
 TEST(a_late_answer_to_earlier_releases_is_none_to_later_ones)
 {
-    engine_op op = force_all();
+    scene("force_all");
     report(0, 4, PLAY_READER_OF(1));
     play_answer_tokens(4, PLAY_READER_OF(1), 1);
-    answer_releases(0, 3, VOTE_DELETED);
+    scene_more("release:ddd");
     report(0, 5, PLAY_READER_OF(2));
-    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
-    for (int i = 3; i < 5; i++) {
+    scene_more("release#10");
+    for (int i = 3; i < 5; i++)
         ck_assert_str_eq(play_find(CALL_RELEASE, i)->token, PLAY_READER_OF(1));
-        play_answer(CALL_RELEASE, i, VOTE_DELETED);
-    }
-    answer_releases(0, 1, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    answer_releases(1, 3, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    scene_more("release:...dd release:d =pending release:.dd =released");
 }
 
 /* The rest has left by itself, or a writer has come. */
@@ -355,16 +292,15 @@ static const int rests[] = {VOTE_FREE, VOTE_HELD};
 
 TEST_EACH(a_look_that_finds_no_more_ends_it, rests)
 {
-    engine_op op = force_all();
+    scene("force_all");
     for (int i = 0; i < 5; i++)
         play_answer_tokens(i, PLAY_READER_OF(1), 1);
-    answer_releases(0, 5, VOTE_DELETED);
+    scene_more("release:ddddd");
     if (rests[_i] == VOTE_FREE)
-        play_answer_range(CALL_TOKENS, 0, 5, VOTE_FREE);
+        scene_more("force:fffff");
     else
         report(0, 5, PLAY_TOKEN_OF(9));
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    ck_assert_int_eq(play_result(op)->votes_for, 3);
+    scene_more("=released votes#3");
 }
 
 TEST(readers_who_come_faster_than_that_are_not_followed_forever)
@@ -399,14 +335,9 @@ TEST(who_waits_follows_right_behind_it)
 
 TEST(its_client_may_leave_between_look_and_release)
 {
-    engine_op op = force();
-    ck_assert(!engine_abandon(play.engine, op));
+    scene("force leave");
     find_on(0, 5);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-    op = force();
+    scene_more("release#0 force");
     find_on(0, 3);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    ck_assert(!engine_abandon(play.engine, op));
-    play_answer(CALL_RELEASE, 0, VOTE_DELETED);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    scene_more("release#5 leave release:d under_way#0");
 }

@@ -7,6 +7,7 @@
 #include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "letters.h"
 
 enum {
     WAIT_MS = 1000,
@@ -80,47 +81,20 @@ static void end(struct client *it)
 /* ---- what is under way -------------------------------------------------- */
 
 /* The oldest round, if one is under way: some wait behind the first. */
-static void grant(int nodes)
+static void answer_round(enum call_kind kind, const char *letters)
 {
-    if (play_find(CALL_ACQUIRE, 0) != NULL)
-        play_answer_range(CALL_ACQUIRE, 0, nodes, VOTE_GRANTED);
-}
-
-static void split(void)
-{
-    if (play_find(CALL_ACQUIRE, 0) != NULL)
-        play_split_votes();
+    if (play_find(kind, 0) != NULL)
+        letters_answer(kind, letters);
 }
 
 static void hold(void)
 {
-    if (play_find(CALL_ACQUIRE, 0) != NULL)
-        play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN);
-}
-
-static void grant_three(void)
-{
-    grant(3);
-}
-
-static void find_own(void)
-{
-    play_hold_range(CALL_ACQUIRE, 0, 3, PLAY_OWN(7));
+    answer_round(CALL_ACQUIRE, "AAAAA");
 }
 
 static void repeat_half(void)
 {
-    find_own();
-    play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
-    play_answer(CALL_REPEAT, 2, VOTE_STALE);
-}
-
-static void split_repeat(void)
-{
-    play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
-    play_answer_held(CALL_REPEAT, 2, PLAY_TOKEN_OF(1));
-    play_answer_held(CALL_REPEAT, 3, PLAY_TOKEN_OF(1));
-    play_answer_held(CALL_REPEAT, 4, PLAY_TOKEN_OF(2));
+    scene_more("acquire:OOO repeat:ggs");
 }
 
 static void begin_extend(void)
@@ -128,13 +102,6 @@ static void begin_extend(void)
     struct client *it = next_client();
     it->op = engine_extend(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN),
                            30000, false, it);
-}
-
-static void begin_repair(void)
-{
-    begin_extend();
-    play_answer(CALL_EXTEND, 0, VOTE_FREE);
-    play_answer_range(CALL_EXTEND, 1, 4, VOTE_EXTENDED);
 }
 
 static void begin_release(void)
@@ -222,23 +189,29 @@ static const struct {
     const char *name;
     struct engine_acquire asks[3];
     void (*then)(void);
+    enum call_kind kind; /* what nodes answer to such calls */
+    const char *answers;
 } begun[] = {
     {"a round", .asks = {ASK()}},
-    {"a pause", {ASK()}, split},
-    {"a grant", {ASK()}, grant_three},
-    {"a repeat", {ASK(KEY)}, find_own},
-    {"half of a repeat", {ASK(KEY)}, repeat_half},
-    {"a pause of a repeat", {ASK(KEY, .is_shared = true)}, split_repeat},
+    {"a pause", {ASK()}, NULL, CALL_ACQUIRE, "ggAAB"},
+    {"a grant", {ASK()}, NULL, CALL_ACQUIRE, "ggg"},
+    {"a repeat", {ASK(KEY)}, NULL, CALL_ACQUIRE, "OOO"},
+    {"half of a repeat", .asks = {ASK(KEY)}, .then = repeat_half},
+    {"a pause of a repeat",
+     {ASK(KEY, .is_shared = true)},
+     NULL,
+     CALL_REPEAT,
+     "ggAAB"},
     {"an extend", .then = begin_extend},
-    {"a repair", .then = begin_repair},
+    {"a repair", .then = begin_extend, CALL_EXTEND, "feee"},
     {"a release", .then = begin_release},
     {"a force", .then = begin_force},
     {"a forced release", .then = begin_forced_release},
     {"an inspection", .then = begin_inspection},
     {"a turn", .asks = {ASK(WAIT)}},
-    {"a pause of a turn", {ASK(WAIT)}, split},
+    {"a pause of a turn", {ASK(WAIT)}, NULL, CALL_ACQUIRE, "ggAAB"},
     /* a timer, and subscriptions, are under way */
-    {"a wait", {ASK(WAIT)}, hold},
+    {"a wait", {ASK(WAIT)}, NULL, CALL_ACQUIRE, "AAAAA"},
     {"a wait behind another", .asks = {ASK(WAIT), ASK(WAIT, KEY)}},
     /* behind one that wants more, whose attempts would not find its lock */
     {"a look", .asks = {ASK(WAIT, NAME("order:41\norder:42")), ASK(WAIT, KEY)}},
@@ -251,8 +224,8 @@ static const struct {
     {"a query of a repeat", .asks = {ASK(POOL, KEY, .only_repeats = true)}},
     {"a try", .asks = {ASK(POOL)}},
     {"a try of a wait", .asks = {ASK(POOL, WAIT)}},
-    {"a wait for a slot", {ASK(POOL, WAIT)}, fill_pool},
-    {"a permit", {ASK(POOL)}, grant_three},
+    {"a wait for a slot", .asks = {ASK(POOL, WAIT)}, .then = fill_pool},
+    {"a permit", {ASK(POOL)}, NULL, CALL_ACQUIRE, "ggg"},
     {"a watch", .then = begin_watch},
     {"a watch between inspections", .then = begin_watch_between_inspections},
     {"a scan", .then = begin_scan},
@@ -269,6 +242,8 @@ static void begin(int what)
     }
     if (begun[what].then != NULL)
         begun[what].then();
+    if (begun[what].answers != NULL)
+        answer_round(begun[what].kind, begun[what].answers);
     for (int i = 0; i < clients_count; i++)
         ck_assert(clients[i].op != 0);
 }

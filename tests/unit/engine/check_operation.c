@@ -14,63 +14,35 @@ SUITE(operation, .set_up = play_begin, .tear_down = play_end);
 
 TEST(granted_by_a_majority_at_once)
 {
-    engine_op op = play_acquire();
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 5);
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
-    ck_assert_int_eq(play.answers, 0);
-    play_answer(CALL_ACQUIRE, 2, VOTE_GRANTED);
-    ck_assert_int_eq(play.answers, 1);
-
-    const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
+    scene("acquire acquire#5 acquire:g...g answers#0 acquire:..g answers#1 "
+          "=granted votes#3");
+    const struct engine_result *result = play_result(scene_op());
     ck_assert_int_eq(result->number, PLAY_EPOCH_US + 1000000);
     ck_assert_uint_eq(result->owner.len, 5);
-    ck_assert_int_eq(result->votes_for, 3);
-    ck_assert_int_eq(play_result(op)->validity_ms, 29693);
-    engine_close(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    ck_assert_int_eq(result->validity_ms, 29693);
+    scene_more("close release#0 under_way#0");
 }
 
 TEST(story_12_stragglers_of_a_won_round_count_nowhere)
 {
-    engine_op op = play_win();
-    engine_close(play.engine, op);
-    engine_op next = play_acquire();
-    play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED); /* of the first round */
-    play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(next), OUTCOME_PENDING);
-    play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    play_answer(CALL_ACQUIRE, 1, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(next), OUTCOME_PENDING);
+    scene("win close acquire acquire:...gg =pending acquire:gg =pending");
 }
 
 TEST(story_01_every_round_has_a_token_of_its_own)
 {
-    engine_op op = play_acquire();
+    scene("acquire");
     char first[TOKEN_MAX + 1];
     strcpy(first, play_find(CALL_ACQUIRE, 0)->token);
-    letters_answer(CALL_ACQUIRE, "ggABF");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    scene_more("acquire:ggABF =pending");
     ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, first);
     play_await_round(10);
-    struct play_call *again = play_find(CALL_ACQUIRE, 0);
-    ck_assert(again != NULL);
-    ck_assert_str_ne(again->token, first);
+    ck_assert_str_ne(play_find(CALL_ACQUIRE, 0)->token, first);
 }
 
+/* The last one is silent. */
 TEST(story_15_a_lost_round_is_released_where_it_may_have_granted)
 {
-    (void)play_acquire();
-    letters_answer(CALL_ACQUIRE, "gFF");
-    play_answer(CALL_ACQUIRE, 3, UNFIT(FAILED));
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-    play_advance(50000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 3);
-    ck_assert(play_find(CALL_RELEASE, 0) != NULL);
-    ck_assert(play_find(CALL_RELEASE, 3) != NULL);
-    ck_assert(play_find(CALL_RELEASE, 4) != NULL); /* silent */
+    scene("acquire acquire:gFFm release#0 pass:50000 release?034");
 }
 
 TEST(held_by_one_value_tells_the_holder)
@@ -91,11 +63,8 @@ TEST(held_by_one_value_tells_the_holder)
 /* Some libraries use a value of its own for each node. */
 TEST(held_by_others_values_is_told_at_once)
 {
-    engine_op op = play_acquire();
-    letters_answer(CALL_ACQUIRE, "gFG");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    letters_answer(CALL_ACQUIRE, "...F");
-    const struct engine_result *result = play_result(op);
+    scene("acquire acquire:gFG =pending acquire:...F =held");
+    const struct engine_result *result = play_result(scene_op());
     ck_assert(result->has_holder);
     ck_assert_int_eq(result->number, 0);
     ck_assert_uint_eq(result->owner.len, 0);
@@ -117,52 +86,42 @@ TEST(stale_is_tried_again_at_once_with_a_higher_number)
 
 TEST(split_votes_use_up_the_rounds_and_end_as_held)
 {
-    engine_op op = play_acquire();
+    scene("acquire");
     for (int round = 1; round <= 4; round++) {
         play_await_round(5 * round);
-        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        play_split_votes();
+        scene_more("=pending acquire:ggAAB");
     }
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    ck_assert(!play_result(op)->has_holder);
-    ck_assert_int_eq(play.answers, 1);
+    scene_more("=held answers#1");
+    ck_assert(!play_result(scene_op())->has_holder);
 }
 
 /* An acquire in vain: the outcome, and who may have set the key. */
 static const struct {
     const char *votes; /* of each round */
     int rounds;
-    enum outcome outcome;
-    int released;
+    const char *end;
     int voting;
 } losses[] = {
-    {"ooo..", 1, OUTCOME_NO_QUORUM, 2, 2},
-    {"kkk..", 1, OUTCOME_KEY_REFUSED, 2, 5}, /* this key's matter, no node's */
-    {"gFGF.", 1, OUTCOME_HELD, 2, 5},
-    {"sssss", 4, OUTCOME_NO_QUORUM, 8, 5},
+    {"ooo..", 1, "=no_quorum release#2", 2},
+    {"kkk..", 1, "=key_refused release#2", 5}, /* this key's matter only */
+    {"gFGF.", 1, "=held release#2", 5},
+    {"sssss", 4, "=no_quorum release#8", 5},
 };
 
 TEST_EACH(a_lost_acquire_is_told_and_released, losses)
 {
-    engine_op op = play_acquire();
-    for (int i = 0; i < losses[_i].rounds; i++) {
-        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        letters_answer(CALL_ACQUIRE, losses[_i].votes);
-    }
-    ck_assert_int_eq(play_outcome(op), losses[_i].outcome);
+    scene("acquire");
+    for (int i = 0; i < losses[_i].rounds; i++)
+        scene_more(textf("=pending acquire:%s", losses[_i].votes));
+    scene_more(losses[_i].end);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 5 * losses[_i].rounds);
-    ck_assert_int_eq(play_count(CALL_RELEASE), losses[_i].released);
     ck_assert_int_eq(engine_voting(play.engine), losses[_i].voting);
 }
 
 TEST(unsendable_nodes_are_known_before_the_call_returns)
 {
-    for (int i = 0; i < 3; i++)
-        play.is_refusing[i] = true;
-    engine_op op = play_acquire();
-    ck_assert_int_eq(play.answers, 1);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(play_result(op)->votes[0].vote, VOTE_STALLED);
+    scene("stall:012 acquire answers#1 =no_quorum");
+    ck_assert_int_eq(play_result(scene_op())->votes[0].vote, VOTE_STALLED);
 }
 
 TEST(votes_that_come_past_the_validity_win_nothing)
@@ -258,10 +217,8 @@ TEST_RANGE(story_51_a_text_that_is_no_token_reaches_no_node, 0, 2)
 
 TEST(extended_by_a_majority_that_had_the_token)
 {
-    engine_op op = extend(PLAY_EPOCH_US);
-    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
-    const struct engine_result *result = play_result(op);
-    ck_assert_int_eq(result->outcome, OUTCOME_EXTENDED);
+    scene("extend extend:eee =extended");
+    const struct engine_result *result = play_result(scene_op());
     ck_assert_int_eq(result->number, PLAY_EPOCH_US);
     ck_assert_int_eq(result->ttl_ms, 30000);
     ck_assert_uint_gt(result->token.len, 0);
@@ -269,13 +226,7 @@ TEST(extended_by_a_majority_that_had_the_token)
 
 TEST(story_16_a_failed_extend_changes_nothing)
 {
-    engine_op op = extend(PLAY_EPOCH_US);
-    play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
-    play_answer(CALL_EXTEND, 1, VOTE_EXTENDED);
-    play_answer_range(CALL_EXTEND, 2, 5, UNFIT(OUT_OF_MEMORY));
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    engine_abandon(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    scene("extend extend:eemmm =no_quorum leave release#0");
 }
 
 /* The key may have ended since, and another one hold the lock. */

@@ -36,18 +36,6 @@ static void begin(void)
 
 SUITE(quorum, .set_up = begin, .tear_down = play_end);
 
-/* Which nodes got a call of this kind, the first one first: "012". */
-static const char *asked(enum call_kind kind)
-{
-    static char text[PLAY_CALLS_MAX + 1];
-    size_t len = 0;
-    for (int i = 0; i < play.sent_count; i++)
-        if (play.sent[i].call.kind == kind)
-            text[len++] = (char)('0' + play.sent[i].node);
-    text[len] = '\0';
-    return text;
-}
-
 /* The token of a grant by the first three nodes; the client has its answer. */
 static struct span take_granted(engine_op op)
 {
@@ -77,7 +65,7 @@ static void know_far_nodes(int64_t trip_us)
     const struct call_reply reply = {.vote = VOTE_HELD};
     for (int k = 0; k < 60; k++)
         for (int i = 0; i < PLAY_NODES; i++)
-            engine_on_reply(play.engine, i, tag_forgotten(), &reply,
+            engine_on_reply(play.engine, i, tag_plain(TAG_RELEASE), &reply,
                             play.now_us - trip_us, play.now_us);
     play_advance(TICK_US);
     play.sent_count = 0;
@@ -97,25 +85,16 @@ static void know_round_trips(void)
 
 TEST(an_acquire_asks_a_quorum)
 {
-    engine_op op = play_win();
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "012");
-    ck_assert_int_eq(play_result(op)->votes_for, 3);
+    scene("win acquire?012 votes#3");
     expect_metrics(0, 0, 0);
 }
 
-/* Which of its nodes are away, a bit each, and which ones it asks. */
-static const struct {
-    int away;
-    const char *asked;
-} votings[] = {{0x02, "023"}, {0x03, "234"}};
+static const char *const votings[] = {"down:1 acquire acquire?023",
+                                      "down:01 acquire acquire?234"};
 
 TEST_EACH(it_asks_nodes_that_vote, votings)
 {
-    for (int i = 0; i < PLAY_NODES; i++)
-        if ((votings[_i].away >> i & 1) != 0)
-            play_node_down(i);
-    (void)play_acquire();
-    ck_assert_str_eq(asked(CALL_ACQUIRE), votings[_i].asked);
+    scene(votings[_i]);
 }
 
 TEST(a_node_that_owes_an_answer_is_asked_last)
@@ -128,38 +107,26 @@ TEST(a_node_that_owes_an_answer_is_asked_last)
     ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
     play.sent_count = 0;
     (void)play_acquire();
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "123");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "123");
 }
 
 TEST(while_no_round_trip_is_known_half_of_the_time_is_left_for_the_others)
 {
-    engine_op op = play_acquire();
-    play_answer_range(CALL_ACQUIRE, 1, 3, VOTE_GRANTED);
-    play_advance(24000);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "012");
-    play_advance(1000);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
-    play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    scene("acquire acquire:.gg pass:24000 acquire?012 pass:1000 acquire?01234 "
+          "acquire:...g =granted");
     expect_metrics(0, 0, 1);
 }
 
 TEST(a_node_that_answers_with_errors_is_asked_last)
 {
-    (void)play_acquire();
+    scene("acquire");
     play_answer(CALL_ACQUIRE, 0, UNFIT(OUT_OF_MEMORY));
-    play_answer_range(CALL_ACQUIRE, 1, 4, VOTE_GRANTED);
-    play.sent_count = 0;
-    (void)play_acquire();
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "123");
+    scene_more("acquire:.ggg acquire acquire?01234123");
 }
 
 TEST(other_calls_ask_all)
 {
-    (void)play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    (void)engine_inspect(play.engine, PLAY_RESOURCE, NULL);
-    ck_assert_int_eq(play_count(CALL_EXTEND), 5);
-    ck_assert_int_eq(play_count(CALL_INSPECT), 5);
+    scene("extend inspect extend#5 inspect#5");
 }
 
 TEST(so_does_an_acquire_that_leaves_no_time_for_a_fill)
@@ -176,10 +143,10 @@ TEST(nodes_that_are_too_far_to_wait_for_a_slow_one_are_all_asked)
 {
     know_far_nodes(16000);
     (void)play_acquire();
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "012");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "012");
     know_far_nodes(17500);
     (void)play_acquire();
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "01234");
 }
 
 /* ---- rounds that widen -------------------------------------------------- */
@@ -188,33 +155,21 @@ static const char no_answers[] = {'l', 'u', 'k'};
 
 TEST_EACH(a_round_that_gets_no_answer_asks_the_others_at_once, no_answers)
 {
-    engine_op op = play_acquire();
-    const char votes[] = {'.', no_answers[_i], '\0'};
-    letters_answer(CALL_ACQUIRE, votes);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
+    scene(textf("acquire acquire:.%c acquire?01234 acquire:g..gg =granted",
+                no_answers[_i]));
     expect_metrics(0, 1, 0);
-    letters_answer(CALL_ACQUIRE, "g..gg");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
 TEST(a_round_that_is_open_when_all_have_answered_asks_the_others)
 {
-    engine_op op = play_acquire();
-    letters_answer(CALL_ACQUIRE, "Ag");
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
-    letters_answer(CALL_ACQUIRE, "..g");
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
+    scene("acquire acquire:Ag acquire#3 acquire:..g acquire?01234 "
+          "acquire:...g =granted");
     expect_metrics(1, 0, 0);
-    letters_answer(CALL_ACQUIRE, "...g");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
 TEST(a_lock_that_a_quorum_holds_needs_no_others)
 {
-    engine_op op = play_acquire();
-    letters_answer(CALL_ACQUIRE, "AAA");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
+    scene("acquire acquire:AAA =held acquire#3");
 }
 
 /* The same call: its token, number and deadline. */
@@ -226,7 +181,7 @@ TEST(a_slow_round_asks_the_others)
     play_advance(QUICK_US);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
     play_advance(SLOW_US);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "01234");
     expect_metrics(0, 0, 1);
     const struct play_call *before = &play.sent[0];
     const struct play_call *after = play_find(CALL_ACQUIRE, 4);
@@ -242,14 +197,14 @@ TEST(a_slow_round_asks_the_others)
 }
 
 /* While it is asked for, and when it is granted. */
-TEST_RANGE(what_nobody_took_is_released_where_it_asked, 1, 4)
+static const char *const untaken[] = {"acquire:g leave", "acquire:gg leave",
+                                      "acquire:ggg leave+"};
+
+TEST_EACH(what_nobody_took_is_released_where_it_asked, untaken)
 {
-    engine_op op = play_acquire();
-    play_answer_range(CALL_ACQUIRE, 0, _i, VOTE_GRANTED);
-    ck_assert(engine_abandon(play.engine, op) == (_i == 3));
-    ck_assert_str_eq(asked(CALL_RELEASE), "012");
-    play_advance(10 * TICK_US);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
+    scene("acquire");
+    scene_more(untaken[_i]);
+    scene_more("release?012 pass:200000 acquire#3");
 }
 
 /* As a round does that begins then. */
@@ -259,10 +214,10 @@ TEST(a_node_whose_admission_is_being_read_is_asked_after_that)
     (void)play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
     play_answer(CALL_EXTEND, 3, VOTE_NOT_ADMITTED);
     play_answer(CALL_ACQUIRE, 2, VOTE_LATE);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "0124");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "0124");
     play.news[3]++;
     play_answer_look(3, LOOK_ADMITTED, "", "");
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01243");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "01243");
 }
 
 /* ---- fills -------------------------------------------------------------- */
@@ -274,7 +229,7 @@ TEST(a_lock_that_stays_gets_onto_the_other_nodes)
     play_advance(FILL_US - 1);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
     play_advance(TICK_US + 1);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "01234");
     const struct play_call *fill = play_find(CALL_ACQUIRE, 4);
     ck_assert_int_eq((int)strlen(fill->token), (int)token.len);
     ck_assert_mem_eq(fill->token, token.ptr, token.len);
@@ -293,12 +248,7 @@ TEST(a_lock_that_stays_gets_onto_the_other_nodes)
 /* It takes as long to get there as the acquire did. */
 TEST(after_a_long_round_the_fill_is_sent_in_time)
 {
-    engine_op op = play_acquire();
-    play_advance(14000);
-    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
-    engine_close(play.engine, op);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
+    scene("acquire pass:14000 acquire:ggg acquire#3 close acquire?01234");
 }
 
 /* A short TTL leaves less time than the node timeout. */
@@ -312,14 +262,14 @@ TEST(a_fill_does_not_wait_for_earlier_grants)
     play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     engine_close(play.engine, op);
     play_advance(50000 + TICK_US);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "01234");
 }
 
 TEST(an_extend_finds_the_lock_on_all_nodes)
 {
     struct span token = grant();
     (void)play_extend(token, TTL_MS);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "01234");
     ck_assert_int_eq(play_count(CALL_EXTEND), 5);
     ck_assert_int_lt(play_find(CALL_ACQUIRE, 3) - play.sent,
                      play_find(CALL_EXTEND, 3) - play.sent);
@@ -343,8 +293,8 @@ TEST(a_lock_that_is_repeated_is_not_filled)
     play.now_us += 1000;
     (void)engine_acquire(play.engine, &acquire, NULL);
     play_hold_range(CALL_ACQUIRE, 0, 3, token);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "012012");
-    ck_assert_str_eq(asked(CALL_REPEAT), "01234");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "012012");
+    ck_assert_str_eq(letters_asked(CALL_REPEAT), "01234");
     play_advance(FILL_US + TICK_US);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 6);
 }
@@ -358,21 +308,15 @@ TEST_RANGE(without_memory_or_by_a_server_that_stops_a_fill_is_sent_at_once, 0,
     starve.is_on = false;
     if (_i == 1)
         engine_stop(play.engine);
-    ck_assert_str_eq(asked(CALL_ACQUIRE), "01234");
+    ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "01234");
 }
 
 /* ---- releases ----------------------------------------------------------- */
 
 TEST(a_release_before_the_fill_asks_the_nodes_that_have_the_lock)
 {
-    engine_op op = play_release(grant());
-    ck_assert_str_eq(asked(CALL_RELEASE), "012");
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
-    play_advance(10 * TICK_US);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 3);
+    (void)play_release(grant());
+    scene("release?012 release:ddd owed#0 pass:200000 acquire#3 release#3");
 }
 
 /* Who has them hears that the lock is lost. */
@@ -388,7 +332,7 @@ TEST(nor_after_one_of_several_is_released)
             take_granted(engine_acquire(play.engine, &acquire, NULL));
         (void)engine_release(play.engine, span_of(parts[i]), token, NULL);
         play_advance(FILL_US + TICK_US);
-        ck_assert_str_eq(asked(CALL_ACQUIRE), "012");
+        ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "012");
     }
 }
 
@@ -410,7 +354,7 @@ TEST_RANGE(a_release_that_found_too_little_in_time_asks_all_later, 0, 2)
     play_advance(_i == 0 ? 0 : 50000 - FILL_US + 2000);
     letters_answer(CALL_RELEASE, _i == 0 ? "ddf" : "ddd");
     play_advance(10 * TICK_US);
-    ck_assert_str_eq(asked(CALL_RELEASE), "01201234");
+    ck_assert_str_eq(letters_asked(CALL_RELEASE), "01201234");
 }
 
 /* The server was stopped. */
@@ -419,38 +363,25 @@ TEST(a_release_long_after_the_grant_asks_all)
     struct span token = grant();
     play.now_us += 50000;
     (void)play_release(token);
-    ck_assert_str_eq(asked(CALL_RELEASE), "01234");
+    ck_assert_str_eq(letters_asked(CALL_RELEASE), "01234");
 }
 
 TEST(after_the_fill_a_release_asks_all)
 {
     struct span token = grant();
     play_advance(FILL_US + TICK_US);
-    play_answer_range(CALL_ACQUIRE, 3, 5, VOTE_GRANTED);
-    play_advance(200000);
+    scene("acquire:...gg pass:200000");
     (void)play_release(token);
-    ck_assert_str_eq(asked(CALL_RELEASE), "01234");
-    play_answer_range(CALL_RELEASE, 0, 5, VOTE_DELETED);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    scene("release?01234 release:ddddd owed#0");
 }
 
 /* Its fill may be under way where it is missing. */
 TEST(a_young_lock_of_another_server_is_released_everywhere)
 {
     engine_op op = play_release(play_token(PLAY_EPOCH_US + play.now_us));
-    ck_assert_str_eq(asked(CALL_RELEASE), "01234");
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    scene("release?01234 release:ddd");
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     engine_close(play.engine, op);
-    play_answer_range(CALL_RELEASE, 3, 5, VOTE_FREE);
-    ck_assert_uint_eq(play.metrics.releases_pending, 1);
-    play_advance(50000 - 1);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    play_advance(400000);
-    ck_assert_str_eq(asked(CALL_RELEASE), "0123434");
-    play_answer(CALL_RELEASE, 3, VOTE_DELETED);
-    play_answer(CALL_RELEASE, 4, VOTE_FREE);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
-    play_advance(400000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 7);
+    scene("release:...ff owed#1 pass:49999 release#5 pass:400000 "
+          "release?0123434 release:...df owed#0 pass:400000 release#7");
 }

@@ -1,7 +1,6 @@
 #include <string.h>
 
-#include "../../../server/engine/port/port.h"
-#include "../../../server/engine/rounds/releases.h"
+#include "../../../server/engine/parts.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 #include "letters.h"
@@ -9,42 +8,28 @@
 SUITE(releases, .set_up = play_begin, .tear_down = play_end);
 
 /* In the middle of a round, or when it is granted. */
-TEST_RANGE(story_19_an_abandoned_grant_is_released, 1, 4)
+static const char *const abandoned[] = {
+    "acquire acquire:gA leave release#4 acquire:...g answers#0 under_way#0",
+    "acquire acquire:gg leave release#5 acquire:...g answers#0 under_way#0",
+    "acquire acquire:ggg leave+ release#5 acquire:...g answers#1 under_way#0",
+};
+
+TEST_EACH(story_19_an_abandoned_grant_is_released, abandoned)
 {
-    engine_op op = play_acquire();
-    letters_answer(CALL_ACQUIRE, _i == 1 ? "gA" : _i == 2 ? "gg" : "ggg");
-    ck_assert(engine_abandon(play.engine, op) == (_i == 3));
-    ck_assert_int_eq(play_count(CALL_RELEASE), _i == 1 ? 4 : 5);
-    letters_answer(CALL_ACQUIRE, "...g"); /* finds nobody */
-    ck_assert_int_eq(play.answers, _i == 3);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    scene(abandoned[_i]);
 }
 
 TEST(abandoned_between_rounds_needs_no_release)
 {
-    engine_op op = play_acquire();
-    play_split_votes();
-    int released = play_count(CALL_RELEASE);
-    engine_abandon(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), released);
-    play_advance(400000);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 5);
+    scene("acquire acquire:ggAAB release#2 leave release#2 pass:400000 "
+          "acquire#5");
 }
 
+/* It may have set the key, and the old connection still carry the acquire. */
 TEST(a_node_out_of_reach_gets_the_release_when_it_is_back)
 {
-    engine_op op = play_win();
-    play_node_down(4); /* it may have set the key */
-    engine_abandon(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 4);
-    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
-    play_node_up(4);
-    ck_assert_msg(play_find(CALL_RELEASE, 4) == NULL,
-                  "the old connection may still carry the acquire");
-    play_advance(100000 + 200000);
-    ck_assert(play_find(CALL_RELEASE, 4) != NULL);
-    play_answer(CALL_RELEASE, 4, VOTE_DELETED);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    scene("win down:4 leave+ release#4 release:dddd up:4 release!4 "
+          "pass:300000 release:....d owed#0");
 }
 
 enum { LONG_US = 2000000000 };
@@ -99,55 +84,26 @@ TEST(what_counts_is_the_doubt_when_the_acquire_went_out)
 
 TEST(an_owed_release_ends_with_the_ttl)
 {
-    engine_op op = play_win();
-    play_node_down(4);
-    engine_abandon(play.engine, op);
-    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
-    ck_assert_uint_eq(play.metrics.releases_pending, 1);
-    play_advance(30200000);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
-    play.sent_count = 0;
-    play_node_up(4);
-    play_advance(1000000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    scene("win down:4 leave+ release:dddd owed#1 pass:30200000 owed#0 "
+          "up:4 pass:1000000 release#4");
 }
 
 TEST(release_asks_every_node_and_outlives_its_answer)
 {
-    engine_op op = play_release(span_of(PLAY_TOKEN));
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    engine_close(play.engine, op);
-    play_answer(CALL_RELEASE, 3, VOTE_DELETED);
-    play_answer(CALL_RELEASE, 4, UNFIT(MISCONFIGURED));
-    ck_assert_uint_eq(play.metrics.releases_pending, 1);
-    play_advance(700000);
-    play_answer(CALL_RELEASE, 4, VOTE_DELETED);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    scene("release release#5 release:ddd =released close release:...dm owed#1 "
+          "pass:700000 release:....d owed#0");
 }
 
 TEST(release_without_quorum_is_repeated_behind_the_503)
 {
-    play_nodes_down(3);
-    engine_op op = play_release(span_of(PLAY_TOKEN));
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    engine_close(play.engine, op);
-    play_answer_range(CALL_RELEASE, 3, 5, VOTE_DELETED);
-    play_node_up(0);
-    play_advance(400000);
-    ck_assert(play_find(CALL_RELEASE, 0) != NULL);
+    scene("down:012 release =no_quorum close release:...dd up:0 pass:400000 "
+          "release@0");
 }
 
 /* Of a lock that may still be set. */
 static engine_op release(void)
 {
     return play_release(play_token(PLAY_EPOCH_US));
-}
-
-static void answer_all(int ballot)
-{
-    play_answer_range(CALL_RELEASE, 0, PLAY_NODES, ballot);
 }
 
 /*
@@ -226,19 +182,9 @@ TEST(a_node_that_looked_when_all_was_over_is_not_asked_again)
 /* Meanwhile an extend may have found a majority that had it. */
 TEST(so_does_one_whose_majority_came_late)
 {
-    engine_op op = release();
-    play_answer_range(CALL_RELEASE, 0, 2, VOTE_DELETED);
-    for (int i = 0; i < 4; i++) { /* it is waited for, and for once more */
-        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        play_advance(50001);
-    }
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    play_answer_range(CALL_RELEASE, 2, 5, VOTE_DELETED);
-    ck_assert_uint_eq(play.metrics.releases_pending, 1);
-    play_advance(700000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
-    answer_all(VOTE_FREE);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    scene("release release:dd =pending pass:50001 =pending pass:50001 "
+          "=pending pass:50001 =pending pass:50001 =no_quorum "
+          "release:..ddd owed#1 pass:700000 release#10 release:fffff owed#0");
 }
 
 /*
@@ -247,49 +193,22 @@ TEST(so_does_one_whose_majority_came_late)
  */
 TEST(all_are_asked_again_a_node_timeout_after_the_last_answer)
 {
-    (void)release();
-    play_answer(CALL_RELEASE, 4, VOTE_FREE);
-    play_advance(590000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
-    play_advance(50000 - 1); /* over one of the engine's ticks */
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    play_advance(200001);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
-    answer_all(VOTE_FREE);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    scene("release release:....f pass:590000 release#5 release:dddd "
+          "pass:49999 release#5 pass:200001 release#10 release:fffff owed#0");
 }
 
 /* It was set behind the first answers, so an extend may have counted it. */
 TEST(what_is_found_then_is_looked_for_once_more)
 {
-    (void)release();
-    letters_answer(CALL_RELEASE, "ddfff");
-    play_advance(250000);
-    play_answer_range(CALL_RELEASE, 0, 4, VOTE_FREE);
-    play_answer(CALL_RELEASE, 4, VOTE_DELETED);
-    play_advance(50000 - 1);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
-    play_advance(200001);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 15);
-    answer_all(VOTE_FREE);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    scene(
+        "release release:ddfff pass:250000 release:ffffd pass:49999 release#10 "
+        "pass:200001 release#15 release:fffff owed#0");
 }
 
 TEST(a_node_that_left_before_it_was_asked_again_owes_it)
 {
-    (void)release();
-    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
-    play_answer(CALL_RELEASE, 4, VOTE_FREE);
-    play_node_down(4);
-    play_advance(250000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    ck_assert_uint_eq(play.metrics.releases_pending, 1);
-    play_node_connect(4);
-    play_advance(250000);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 6);
-    play_answer(CALL_RELEASE, 4, VOTE_DELETED);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    scene("release release:ddddf down:4 pass:250000 release#5 owed#1 "
+          "connect:4 pass:250000 release#6 release:....d owed#0");
 }
 
 /* This server was stopped, the nodes were not. */
@@ -306,11 +225,7 @@ TEST(but_not_if_only_its_answers_were_read_late)
 /* A grant that nobody has is extended by nobody. */
 TEST(a_release_behind_a_lost_acquire_asks_only_once)
 {
-    engine_op op = play_win();
-    engine_abandon(play.engine, op);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer(CALL_RELEASE, i, i < 3 ? VOTE_DELETED : VOTE_FREE);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    scene("win leave+ release:dddff owed#0");
 }
 
 TEST(a_long_name_is_released_as_well)
@@ -327,105 +242,18 @@ TEST(a_long_name_is_released_as_well)
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
 }
 
-/* More than there is room for, which no node takes. */
-static void fill_up(void)
-{
-    engine_op op = 1;
-    for (int i = 0; i < PLAY_NODES; i++)
-        play.is_refusing[i] = true;
-    for (int i = 0; i < 70000 && op != 0; i++) {
-        op = engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN),
-                            NULL);
-        if (op != 0)
-            engine_close(play.engine, op);
-    }
-    for (int i = 0; i < PLAY_NODES; i++)
-        play.is_refusing[i] = false;
-}
-
 /* The nodes would be asked, and nobody know what they answer. */
 TEST(a_release_without_room_is_refused)
 {
-    fill_up();
+    play.engine->releases.slots.limit = 0;
     ck_assert_uint_eq(play_release(span_of(PLAY_TOKEN)), 0);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    scene("release#0 under_way#0");
 }
 
 TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
 {
-    engine_op op = play_win();
-    play_node_down(4);
-    fill_up();
-    engine_abandon(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 4);
+    scene("win down:4");
+    play.engine->releases.slots.limit = 0;
+    scene_more("leave+ release#4 release:dddd");
     ck_assert_uint_eq(play.metrics.releases_dropped, 1);
-    play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
-}
-
-/* ---- who waits for the answer -------------------------------------------- */
-
-enum { WAITING = 77 };
-
-static uint64_t tags[PLAY_NODES];
-
-static enum vote note_tag(void *ctx, int node, const struct call *call,
-                          uint64_t tag)
-{
-    (void)ctx;
-    (void)call;
-    tags[node] = tag;
-    return VOTE_PENDING;
-}
-
-static int64_t tell_time(void *ctx)
-{
-    (void)ctx;
-    return 1000000;
-}
-
-static uint64_t reply_to(struct releases *releases, int node)
-{
-    const struct call_reply deleted = {.vote = VOTE_DELETED};
-    return releases_on_reply(releases, node, tags[node], &deleted,
-                             tell_time(NULL));
-}
-
-TEST(only_who_asked_for_a_release_is_told_its_answers)
-{
-    const struct environment env = {
-        play_settings, {.send = note_tag, .now = tell_time}, &play.metrics};
-    struct nodes nodes;
-    struct releases releases;
-    struct round round;
-    nodes_init(&nodes, &env);
-    releases_init(&releases, &nodes);
-    for (int i = 0; i < PLAY_NODES; i++)
-        nodes.node[i].is_up = true;
-    round_init(&round, LOCK_RELEASE, PLAY_NODES, 1000000, 1050000);
-    struct release_ask ask = {
-        .resource = PLAY_RESOURCE,
-        .token = span_of(PLAY_TOKEN),
-        .operation = WAITING,
-        .round = &round,
-        .scope = {.nodes = (1 << PLAY_NODES) - 1, .in_time_us = 1050000},
-    };
-    ck_assert(releases_ask(&releases, &ask));
-    for (int i = 0; i < PLAY_NODES; i++)
-        ck_assert_int_eq(ask.ballots[i].vote, VOTE_PENDING);
-    for (int i = 0; i < PLAY_NODES; i++)
-        ck_assert_uint_eq(reply_to(&releases, i), WAITING);
-    ck_assert_uint_eq(reply_to(&releases, 0), 0); /* it is over */
-    tags[0] = tag_forgotten();
-    ck_assert_uint_eq(reply_to(&releases, 0), 0);
-    for (int i = 0; i < PLAY_NODES; i++) {
-        round_note_sent(&round, i, 0);
-        round.votes[i].vote = VOTE_GRANTED;
-    }
-    releases_undo(&releases, &round, PLAY_RESOURCE, span_of(PLAY_TOKEN), 1000,
-                  0);
-    for (int i = 0; i < PLAY_NODES; i++)
-        ck_assert_uint_eq(reply_to(&releases, i), 0);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
-    releases_fini(&releases);
 }

@@ -10,83 +10,56 @@
 #define OWN PLAY_OWN(7) ".me"
 #define OTHER_KEY PLAY_TOKEN_OF(7) "+0123456789abcdefghij-A"
 
-static engine_op ask(void)
-{
-    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
-                                           .owner = span_of("me"),
-                                           .key_hash = span_of(PLAY_KEY),
-                                           .ttl_ms = 30000};
-    engine_op op = engine_acquire(play.engine, &acquire, NULL);
-    ck_assert(op != 0);
-    return op;
-}
-
 SUITE(repeats, .set_up = play_begin, .tear_down = play_end);
 
 /* ---- what repeats ------------------------------------------------------- */
 
 TEST(the_hash_is_part_of_the_token)
 {
-    engine_op op = ask();
     struct token_parts parts;
-    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(!play_result(op)->is_repeat);
-    ck_assert(token_parse(play_result(op)->token, &parts));
+    scene("again acquire:ggg =granted");
+    ck_assert(!play_result(scene_op())->is_repeat);
+    ck_assert(token_parse(play_result(scene_op())->token, &parts));
     ck_assert(span_is(parts.key_hash, PLAY_KEY));
     ck_assert(span_is(parts.owner, "me"));
 }
 
 TEST(a_lock_with_the_same_key_is_had_again)
 {
-    engine_op op = ask();
+    scene("again");
     char first[TOKEN_MAX + 1];
     strcpy(first, play_find(CALL_ACQUIRE, 4)->token);
-    play_hold_range(CALL_ACQUIRE, 0, 3, OWN);
-    ck_assert_int_eq(play_count(CALL_REPEAT), 5);
+    scene_more("acquire:OOO repeat#5");
     const struct play_call *call = play_find(CALL_REPEAT, 0);
     ck_assert_int_eq(call->call.seen, 7);
     ck_assert_int_eq(call->call.ttl_ms, 30000);
     ck_assert_str_ne(call->token, first);
-    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(play_result(op)->is_repeat);
-    ck_assert_int_gt(play_result(op)->number, 7);
-    ck_assert_int_gt(play_result(op)->validity_ms, 0);
+    scene_more("repeat:ggg =granted");
+    const struct engine_result *result = play_result(scene_op());
+    ck_assert(result->is_repeat);
+    ck_assert_int_gt(result->number, 7);
+    ck_assert_int_gt(result->validity_ms, 0);
 }
 
 TEST(the_lost_attempt_is_undone_before_the_repeat)
 {
-    (void)ask();
-    play_hold_range(CALL_ACQUIRE, 0, 3, OWN);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* they may have granted */
-    bool is_released[PLAY_NODES] = {false};
-    for (int i = 0; i < play.sent_count; i++) {
-        if (play.sent[i].call.kind == CALL_RELEASE)
-            is_released[play.sent[i].node] = true;
-        if (play.sent[i].call.kind == CALL_REPEAT && play.sent[i].node > 2)
-            ck_assert(is_released[play.sent[i].node]);
-    }
+    scene("again acquire:OOO release?34"); /* they may have granted */
+    for (int i = 3; i < PLAY_NODES; i++)
+        ck_assert(play_find(CALL_RELEASE, i) < play_find(CALL_REPEAT, i));
 }
 
 /* It lives on a minority that was never asked before, or on two of three. */
 TEST(free_nodes_count_too)
 {
-    engine_op op = ask();
-    play_hold_range(CALL_ACQUIRE, 0, 2, OWN);
-    play_answer_range(CALL_ACQUIRE, 2, 4, VOTE_GRANTED);
-    play_answer(CALL_ACQUIRE, 4, VOTE_LATE);
-    ck_assert_int_eq(play_count(CALL_REPEAT), 5);
-    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    ck_assert(play_result(op)->is_repeat);
+    scene("again acquire:OOggl repeat#5 repeat:ggg");
+    ck_assert(play_result(scene_op())->is_repeat);
 }
 
 TEST(the_newest_of_its_tokens_may_be_replaced)
 {
-    (void)ask();
+    scene("again");
     play_hold_range(CALL_ACQUIRE, 0, 2, PLAY_OWN(5));
-    play_hold_range(CALL_ACQUIRE, 2, 4, OWN);
-    play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
+    scene_more("acquire:..OOg");
     ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.seen, 7);
 }
 
@@ -104,11 +77,10 @@ static const struct {
 
 TEST_EACH(a_lock_with_another_key_is_held, others)
 {
-    engine_op op = ask();
+    scene("again");
     play_hold_range(CALL_ACQUIRE, 0, 2, others[_i].two);
     play_hold_range(CALL_ACQUIRE, 2, 5, others[_i].three);
-    ck_assert_int_eq(play_count(CALL_REPEAT), 0);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    scene_more("repeat#0 =held");
 }
 
 /* Of two that are under way together one has the lock; and without a key. */
@@ -119,7 +91,7 @@ TEST_RANGE(a_lock_that_was_granted_after_the_question_is_not_repeated, 0, 2)
     const struct token_parts parts = {.number = PLAY_EPOCH_US + play.now_us,
                                       .key_hash = span_of(PLAY_KEY)};
     value[token_make(value, random, &parts)] = '\0';
-    engine_op op = _i == 0 ? ask() : play_acquire();
+    engine_op op = _i == 0 ? play_ask_again() : play_acquire();
     play_hold_range(CALL_ACQUIRE, 0, 5, _i == 0 ? value : OWN);
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
@@ -129,44 +101,31 @@ TEST_RANGE(a_lock_that_was_granted_after_the_question_is_not_repeated, 0, 2)
 
 static engine_op begin_repeat(void)
 {
-    engine_op op = ask();
-    play_hold_range(CALL_ACQUIRE, 0, 5, OWN);
-    ck_assert_int_eq(play_count(CALL_REPEAT), 5);
-    return op;
+    scene("again acquire:OOOOO repeat#5");
+    return scene_op();
 }
 
 /* Lost, split, abandoned with its grant or before, or read too late. */
 static const struct {
-    const char *answers; /* of the first nodes */
-    int held;            /* those from there to here are held as before */
-    bool is_left;
+    const char *answers;
     int64_t late_us;
-    enum outcome outcome;
+    const char *end;
 } fails[] = {
-    {"gg", 5, false, 0, OUTCOME_HELD},
-    {"ggF", 5, false, 0, OUTCOME_HELD},
-    {"ggg", 0, true, 0, OUTCOME_GRANTED},
-    {"", 0, true, 0, OUTCOME_PENDING},
-    {"ggg", 0, false, 30000000, OUTCOME_VALIDITY_EXHAUSTED},
+    {"repeat:ggOOO", 0, "=held close"},
+    {"repeat:ggFOO", 0, "=held close"},
+    {"repeat:ggg", 0, "leave+"},
+    {"", 0, "leave"},
+    {"repeat:ggg", 30000000, "=validity_exhausted close"},
 };
 
 TEST_EACH(a_repeat_that_fails_is_not_undone, fails)
 {
-    engine_op op = begin_repeat();
+    scene("again acquire:OOOOO repeat#5");
     int releases = play_count(CALL_RELEASE);
-    letters_answer(CALL_REPEAT, fails[_i].answers);
-    play_hold_range(CALL_REPEAT, (int)strlen(fails[_i].answers), fails[_i].held,
-                    OWN);
+    scene_more(fails[_i].answers);
     play.now_us += fails[_i].late_us;
-    if (fails[_i].is_left) {
-        ck_assert(engine_abandon(play.engine, op) ==
-                  (fails[_i].outcome == OUTCOME_GRANTED));
-    } else {
-        ck_assert_int_eq(play_outcome(op), (int)fails[_i].outcome);
-        engine_close(play.engine, op);
-    }
-    ck_assert_int_eq(play_count(CALL_REPEAT), 5);
-    ck_assert_int_eq(play_count(CALL_RELEASE), releases);
+    scene_more(fails[_i].end);
+    scene_more(textf("repeat#5 release#%d", releases));
 }
 
 /* ---- what is undone: what took the place of nothing --------------------- */
@@ -176,10 +135,9 @@ static char repeated[TOKEN_MAX + 1];
 /* Begins a repeat, and keeps its token. */
 static engine_op begin_repeat_on_three(void)
 {
-    engine_op op = ask();
-    play_hold_range(CALL_ACQUIRE, 0, 3, OWN);
+    scene("again acquire:OOO");
     strcpy(repeated, play_find(CALL_REPEAT, 0)->token);
-    return op;
+    return scene_op();
 }
 
 /* The nodes that were asked to delete that token, a bit each. */
@@ -195,61 +153,50 @@ static unsigned undone(void)
 
 TEST(a_lost_repeat_is_undone_where_it_replaced_nothing)
 {
-    engine_op op = begin_repeat_on_three();
-    play_answer(CALL_REPEAT, 0, VOTE_GRANTED);
-    letters_answer(CALL_REPEAT, "...w");
-    play_hold_range(CALL_REPEAT, 1, 3, OWN);
+    (void)begin_repeat_on_three();
+    scene_more("repeat:gOOw");
     ck_assert_uint_eq(undone(), 0);
-    play_answer_held(CALL_REPEAT, 4, OWN);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    scene_more("repeat:....O =held");
     ck_assert_uint_eq(undone(), 1u << 3);
-    engine_close(play.engine, op);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 3); /* two of the acquire */
+    scene_more("close release#3"); /* two of the acquire */
 }
 
-/* Its outcome is known before its last votes, or its client leaves. */
-TEST_RANGE(so_it_is_when_the_last_votes_are_known, 0, 3)
+/* Its outcome is known before its last votes, of which one may come too late,
+ * or its client leaves. */
+static const struct {
+    const char *ends;
+    unsigned undone; /* in the end */
+    int answers;
+} lasts[] = {
+    {"repeat:OOO =held close under_way#0", 3, 1},
+    {"repeat:OOO =held close under_way#0 pass:50000", 1, 1},
+    {"leave repeat:OOO under_way#0", 3, 0},
+};
+
+TEST_EACH(so_it_is_when_the_last_votes_are_known, lasts)
 {
-    engine_op op = begin_repeat_on_three();
-    letters_answer(CALL_REPEAT, "...w");
-    if (_i == 2) {
-        ck_assert(!engine_abandon(play.engine, op));
-        ck_assert_uint_eq(undone(), 1u << 3);
-        play_hold_range(CALL_REPEAT, 0, 3, OWN);
-    } else {
-        play_hold_range(CALL_REPEAT, 0, 3, OWN);
-        ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-        engine_close(play.engine, op);
-        ck_assert_uint_eq(undone(), 1u << 3);
-    }
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
-    if (_i == 1)
-        play_advance(50000); /* too late for the last one */
-    letters_answer(CALL_REPEAT, "....w");
-    ck_assert_uint_eq(undone(), _i == 1 ? 1u << 3 : 3u << 3);
-    ck_assert_int_eq(play.answers, _i == 2 ? 0 : 1);
+    (void)begin_repeat_on_three();
+    scene_more("repeat:...w");
+    scene_more(lasts[_i].ends);
+    ck_assert_uint_eq(undone(), 1u << 3);
+    scene_more("repeat:....w");
+    ck_assert_uint_eq(undone(), lasts[_i].undone << 3);
+    ck_assert_int_eq(play.answers, lasts[_i].answers);
 }
 
 TEST(so_it_is_if_its_grant_comes_to_nothing)
 {
-    engine_op op = begin_repeat_on_three();
-    play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
-    letters_answer(CALL_REPEAT, "...w");
-    ck_assert(engine_abandon(play.engine, op));
+    (void)begin_repeat_on_three();
+    scene_more("repeat:gg.w leave+");
     ck_assert_uint_eq(undone(), 1u << 3);
-    letters_answer(CALL_REPEAT, "....w");
-    play_answer(CALL_REPEAT, 2, VOTE_GRANTED);
+    scene_more("repeat:..g.w");
     ck_assert_uint_eq(undone(), 3u << 3);
 }
 
 TEST(a_repeat_that_is_granted_is_not_undone)
 {
-    engine_op op = begin_repeat_on_three();
-    letters_answer(CALL_REPEAT, "www");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_gt(play_result(op)->validity_ms, 0);
-    engine_close(play.engine, op);
-    play_advance(100000);
+    (void)begin_repeat_on_three();
+    scene_more("repeat:www =granted close pass:100000");
     ck_assert_uint_eq(undone(), 0);
 }
 
@@ -275,15 +222,13 @@ TEST(a_repeat_that_is_tried_again_is_undone_before)
 /* What a slow one has set on some nodes is its own. */
 TEST(a_slow_repeat_is_tried_again_in_its_own_place)
 {
-    engine_op op = begin_repeat();
+    (void)begin_repeat();
     int64_t number = play_find(CALL_REPEAT, 0)->call.number;
-    play_advance(50000);
-    ck_assert_int_eq(play_count(CALL_REPEAT), 10);
+    scene_more("pass:50000 repeat#10");
     ck_assert_int_eq(play.sent[play.sent_count - 1].call.seen, number);
-    play_answer_range(CALL_REPEAT, 0, 5, VOTE_GRANTED); /* of the first round */
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    ck_assert(play_result(op)->is_repeat);
+    /* the first round counts no more */
+    scene_more("repeat:ggggg =pending repeat:ggg =granted");
+    ck_assert(play_result(scene_op())->is_repeat);
 }
 
 TEST(a_stale_repeat_is_tried_again_with_a_higher_number)

@@ -4,18 +4,9 @@
 
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "letters.h"
 
 enum { TIMEOUT_US = 50000, ROUNDS = 4 };
-
-static engine_op extend(void)
-{
-    return play_extend(play_token(PLAY_EPOCH_US), 30000);
-}
-
-static engine_op release(void)
-{
-    return play_release(play_token(PLAY_EPOCH_US));
-}
 
 SUITE(retries, .set_up = play_begin, .tear_down = play_end);
 
@@ -23,21 +14,15 @@ SUITE(retries, .set_up = play_begin, .tear_down = play_end);
 
 TEST(silence_is_tried_again_at_once)
 {
-    engine_op op = play_acquire();
+    scene("acquire");
     char first[TOKEN_MAX + 1];
     strcpy(first, play_find(CALL_ACQUIRE, 0)->token);
-    play_advance(TIMEOUT_US);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    scene_more("pass:50000 =pending acquire#10 release#5");
     ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, first);
-    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES,
-                      VOTE_GRANTED); /* of the first round */
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    scene_more("acquire:ggggg =pending"); /* of the first round */
     ck_assert_str_ne(play_find(CALL_ACQUIRE, 0)->token, first);
-    play_answer_range(CALL_ACQUIRE, 2, PLAY_NODES, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(play_result(op)->validity_ms, 29693);
+    scene_more("acquire:..ggg =granted");
+    ck_assert_int_eq(play_result(scene_op())->validity_ms, 29693);
 }
 
 /* Otherwise nodes that accepted the one before would refuse it. */
@@ -65,69 +50,45 @@ TEST(what_is_tried_once_does_not_pause)
                                            .ttl_ms = 30000,
                                            .is_tried_once = true};
     engine_op op = engine_acquire(play.engine, &acquire, NULL);
-    play_split_votes();
+    scene("acquire:ggAAB acquire#5");
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), PLAY_NODES);
     engine_close(play.engine, op);
     /* a number that is too low costs no pause */
     op = engine_acquire(play.engine, &acquire, NULL);
-    for (int i = 0; i < PLAY_NODES; i++)
-        PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_STALE,
-                   .highest = PLAY_EPOCH_US + play.now_us + 1000000);
-    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+    scene("acquire:sssss acquire:ggg");
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     engine_close(play.engine, op);
 }
 
-static engine_op inspect(void)
-{
-    return engine_inspect(play.engine, PLAY_RESOURCE, NULL);
-}
-
+/* And how many releases follow. */
 static const struct {
-    engine_op (*ask)(void);
-    enum call_kind kind;
+    const char *ask;
     int releases;
-} calls[] = {
-    {play_acquire, CALL_ACQUIRE, ROUNDS * 5},
-    {extend, CALL_EXTEND, 0},
-    {inspect, CALL_INSPECT, 0},
-};
+} calls[] = {{"acquire", ROUNDS * 5}, {"extend", 0}, {"inspect", 0}};
 
 TEST_EACH(silence_uses_up_the_rounds, calls)
 {
-    engine_op op = calls[_i].ask();
-    for (int round = 1; round <= ROUNDS; round++) {
-        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        ck_assert_int_eq(play_count(calls[_i].kind), round * 5);
-        play_advance(TIMEOUT_US - 1);
-        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        play_advance(1);
-    }
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(play_count(calls[_i].kind), ROUNDS * 5);
-    ck_assert_int_eq(play_count(CALL_RELEASE), calls[_i].releases);
+    scene(calls[_i].ask);
+    for (int round = 1; round <= ROUNDS; round++)
+        scene_more(textf("=pending %s#%d pass:49999 =pending pass:1",
+                         calls[_i].ask, round * 5));
+    scene_more(textf("=no_quorum %s#%d release#%d", calls[_i].ask, ROUNDS * 5,
+                     calls[_i].releases));
 }
 
-/* Calls that were not sent before the server was held up. */
+/* Calls that were not sent before the server was held up. Two nodes may have
+ * granted. */
 TEST(late_calls_are_tried_again_at_once)
 {
-    engine_op op = play_acquire();
-    play_answer_range(CALL_ACQUIRE, 2, PLAY_NODES, VOTE_LATE);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* who may have granted */
-    play_answer_range(CALL_ACQUIRE, 2, PLAY_NODES, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    scene("acquire acquire:..lll =pending acquire#10 release#2 acquire:..ggg "
+          "=granted");
 }
 
 TEST(silence_after_a_split_is_no_holder)
 {
-    engine_op op = play_acquire();
-    play_split_votes();
+    scene("acquire acquire:ggAAB");
     play_await_round(10);
-    play_advance(3 * TIMEOUT_US);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    scene_more("pass:150000 =no_quorum");
 }
 
 /* Nothing would be left of a lock that is granted later. */
@@ -149,21 +110,11 @@ TEST(a_round_lasts_no_longer_than_the_ttl)
 
 /* ---- extend ------------------------------------------------------------- */
 
+/* Answers to the first round count no more. */
 TEST(an_extension_lost_to_time_is_tried_again)
 {
-    engine_op op = extend();
-    play_answer(CALL_EXTEND, 0, VOTE_EXTENDED);
-    play_answer(CALL_EXTEND, 1, VOTE_LATE);
-    play_advance(TIMEOUT_US);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    ck_assert_int_eq(play_count(CALL_EXTEND), 10);
-    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
-    play_answer_range(CALL_EXTEND, 2, PLAY_NODES,
-                      VOTE_EXTENDED); /* of the first round */
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    scene("extend extend:el pass:50000 =pending extend#10 extend:ee "
+          "extend:..eee =pending extend:..e =extended release#0");
 }
 
 /* ---- release ------------------------------------------------------------ */
@@ -171,30 +122,15 @@ TEST(an_extension_lost_to_time_is_tried_again)
 /* It is right however late it runs: the first one is waited for. */
 TEST(a_release_is_waited_for_as_long_as_others_try)
 {
-    engine_op op = release();
-    play_answer(CALL_RELEASE, 0, VOTE_DELETED);
-    play_advance(ROUNDS * TIMEOUT_US - 1);
-    play_answer(CALL_RELEASE, 1, VOTE_FREE);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_answer(CALL_RELEASE, 2, VOTE_FREE);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-
-    op = release();
-    play_advance(ROUNDS * TIMEOUT_US - 1);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_advance(1);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    scene("release release:d pass:199999 release:.f =pending release:..f "
+          "=released "
+          "release#5 release pass:199999 =pending pass:1 =no_quorum");
 }
 
 /* The server is held up for longer than all rounds, and had not sent it. */
 TEST(a_release_is_waited_for_behind_a_stall)
 {
-    engine_op op = release();
+    scene("release");
     play.now_us += 10 * TIMEOUT_US;
-    play_advance(0); /* the deadline */
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_advance(TIMEOUT_US - 1);
-    play_answer_range(CALL_RELEASE, 2, PLAY_NODES, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    scene_more("pass:0 =pending pass:49999 release:..ddd =released");
 }

@@ -32,23 +32,6 @@ static engine_op ask(bool is_shared, int64_t wait_ms)
     return engine_acquire(play.engine, &acquire, NULL);
 }
 
-/* One with an idempotency key. */
-static engine_op ask_again_for(int64_t wait_ms)
-{
-    const struct engine_acquire acquire = {
-        .resource = PLAY_RESOURCE,
-        .key_hash = {"abcdefghijklmnopqrst-_", KEY_HASH_LEN},
-        .ttl_ms = 30000,
-        .wait_ms = wait_ms,
-        .is_shared = true};
-    return engine_acquire(play.engine, &acquire, NULL);
-}
-
-static engine_op ask_again(void)
-{
-    return ask_again_for(0);
-}
-
 static void answer_shared(enum call_kind kind, int node, int64_t holders)
 {
     PLAY_REPLY(kind, node, .vote = VOTE_HELD, .pttl_ms = 1000 * holders,
@@ -150,61 +133,43 @@ TEST(readers_keep_a_writer_out)
     ck_assert_int_eq(play_result(op)->remaining_ms, 2000);
 }
 
-/* Both have no value of ours. */
+/* Both have no value of ours: the votes are split, and it tries again. */
 TEST(readers_are_no_foreign_value)
 {
-    engine_op op = ask(false, 0);
-    answer_shared(CALL_ACQUIRE, 0, 1);
-    answer_shared(CALL_ACQUIRE, 1, 1);
-    play_answer_held(CALL_ACQUIRE, 2, "");
-    play_answer_held(CALL_ACQUIRE, 3, "");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED); /* split: it tries again */
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    scene("acquire acquire:hhXX =pending acquire:....g =pending");
 }
 
 /* ---- repeats ------------------------------------------------------------ */
 
 TEST(with_a_key_each_attempt_may_replace_an_earlier_lock)
 {
-    engine_op op = ask_again();
-    const struct play_call *sent = play_find(CALL_REPEAT, 0);
-    ck_assert(sent != NULL);
-    ck_assert_int_gt(sent->call.seen, 0);
-    ck_assert_int_lt(sent->call.seen, sent->call.number);
-    letters_answer(CALL_REPEAT, "www");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(!play_result(op)->is_repeat);
+    scene("read_again repeat@0");
+    const struct call *call = &play_find(CALL_REPEAT, 0)->call;
+    ck_assert_int_gt(call->seen, 0);
+    ck_assert_int_lt(call->seen, call->number);
+    scene_more("repeat:www =granted");
+    ck_assert(!play_result(scene_op())->is_repeat);
 }
 
 /* By the attempt that wins, or by one that was lost before. */
-TEST_RANGE(it_is_a_repeat_if_one_was_replaced, 0, 2)
+static const char *const replacing[] = {
+    "read_again =pending repeat:gww =granted",
+    "read_again repeat:glll =pending repeat:www =granted",
+};
+
+TEST_EACH(it_is_a_repeat_if_one_was_replaced, replacing)
 {
-    engine_op op = ask_again();
-    if (_i == 1)
-        letters_answer(CALL_REPEAT, "glll");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    letters_answer(CALL_REPEAT, _i == 0 ? "gww" : "www");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(play_result(op)->is_repeat);
+    scene(replacing[_i]);
+    ck_assert(play_result(scene_op())->is_repeat);
 }
 
 /* Its first number is below that of a writer whom some nodes have seen, and two
  * nodes answer late. */
 TEST(what_its_own_lost_attempt_left_is_no_earlier_lock)
 {
-    engine_op op = ask_again();
-    for (int i = 0; i < 3; i++)
-        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_STALE, .highest = play.now_us);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    for (int i = 3; i < 5; i++) {
-        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = true);
-        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
-    }
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    PLAY_REPLY(CALL_REPEAT, 0, .vote = VOTE_GRANTED, .was_free = true);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(!play_result(op)->is_repeat);
+    scene("read_again repeat:sss =pending repeat:...ww repeat:...gg =pending "
+          "repeat:w =granted");
+    ck_assert(!play_result(scene_op())->is_repeat);
 }
 
 static void copy_sent(char token[TOKEN_MAX])
@@ -219,7 +184,7 @@ TEST_RANGE(the_tries_of_a_reader_begin_alike, 0, 2)
 {
     enum { BEGIN = TOKEN_NUMBER_LEN + 1, HALF = 2 * TOKEN_NONCE_BYTES };
     char one[TOKEN_MAX], two[TOKEN_MAX];
-    (void)ask_again_for(_i == 0 ? 0 : WAITING_MS);
+    (void)letters_read_again(_i == 0 ? 0 : WAITING_MS);
     copy_sent(one);
     for (int i = 0; i < PLAY_NODES; i++)
         PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_STALE, .highest = play.now_us);
@@ -250,7 +215,7 @@ static void answer_other(int64_t number, int nodes)
 TEST_RANGE(a_repeat_that_does_not_wait_leaves_another_alone, 0, 4)
 {
     static const int64_t later_us[] = {1, -1, 200000, 200000000};
-    engine_op op = ask_again();
+    engine_op op = letters_read_again(0);
     answer_other(play_find(CALL_REPEAT, 0)->call.number + later_us[_i], 3);
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
     ck_assert(play_result(op)->is_shared);
@@ -263,7 +228,7 @@ TEST_RANGE(a_repeat_that_does_not_wait_leaves_another_alone, 0, 4)
 /* It has no majority, but keeps this one from it. */
 TEST(a_repeat_whose_votes_are_split_with_another_tries_again)
 {
-    engine_op op = ask_again();
+    engine_op op = letters_read_again(0);
     int64_t number = play_find(CALL_REPEAT, 0)->call.number;
     play_answer(CALL_REPEAT, 4, VOTE_OUT_OF_RANGE);
     for (int i = 0; i < 4; i++)
@@ -286,7 +251,7 @@ TEST(a_repeat_whose_votes_are_split_with_another_tries_again)
 TEST(a_reader_that_waited_for_the_nodes_replaces_its_earlier_lock)
 {
     play_begin_again(&play_settings);
-    engine_op reader = ask_again_for(WAITING_MS);
+    engine_op reader = letters_read_again(WAITING_MS);
     play_advance(1000);
     int64_t came_us = play.now_us;
     play_nodes_up();
@@ -329,11 +294,7 @@ TEST(no_reader_overtakes_a_writer_that_waits)
 {
     engine_op writer = ask(false, WAITING_MS);
     waiting_find_held();
-    int attempts = waiting_attempts();
-    engine_op reader = ask(true, 0);
-    play_advance(2000);
-    ck_assert_int_eq(waiting_attempts(), attempts);
-    ck_assert_int_eq(play_outcome(reader), OUTCOME_HELD);
+    scene("acquire#5 read pass:2000 acquire#5 =held");
     waiting_check(writer);
 }
 
@@ -349,7 +310,7 @@ static void keep_writer_out(void)
 TEST(a_reader_that_waited_behind_a_writer_replaces_its_earlier_lock)
 {
     engine_op writer = ask(false, 1000);
-    engine_op reader = ask_again_for(WAITING_MS);
+    engine_op reader = letters_read_again(WAITING_MS);
     int64_t asked_us = play_find(CALL_ACQUIRE, 0)->call.number;
     for (int ms = 0; ms < 1200; ms += 10) {
         keep_writer_out();
@@ -366,7 +327,7 @@ TEST(a_reader_that_waited_behind_a_writer_replaces_its_earlier_lock)
 TEST(a_reader_that_waited_behind_another_replaces_its_earlier_lock)
 {
     engine_op first = ask(true, WAITING_MS);
-    engine_op second = ask_again_for(WAITING_MS);
+    engine_op second = letters_read_again(WAITING_MS);
     waiting_find_held();
     ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.readers_max, 0);
     for (int i = 0; i < PLAY_NODES; i++)
@@ -385,7 +346,7 @@ TEST_RANGE(a_reader_repeats_before_a_writer_that_waits, 0, 2)
 {
     engine_op writer = ask(false, WAITING_MS);
     keep_writer_out();
-    engine_op reader = ask_again_for(_i == 0 ? 0 : WAITING_MS);
+    engine_op reader = letters_read_again(_i == 0 ? 0 : WAITING_MS);
     for (int i = 0; i < PLAY_NODES; i++) {
         ck_assert(play_find(CALL_REPEAT, i) != NULL);
         ck_assert_int_eq(play_find(CALL_REPEAT, i)->call.readers_max, 0);
@@ -401,7 +362,7 @@ TEST_RANGE(a_reader_that_is_not_in_stays_behind_a_writer, 0, 2)
 {
     engine_op writer = ask(false, WAITING_MS);
     keep_writer_out();
-    engine_op reader = ask_again_for(_i == 0 ? 0 : WAITING_MS);
+    engine_op reader = letters_read_again(_i == 0 ? 0 : WAITING_MS);
     for (int i = 0; i < PLAY_NODES; i++)
         answer_shared(CALL_REPEAT, i, 1);
     if (_i == 0)
@@ -422,7 +383,7 @@ TEST(a_reader_that_got_no_quorum_asks_again_before_a_writer)
 {
     engine_op writer = ask(false, WAITING_MS);
     keep_writer_out();
-    engine_op reader = ask_again_for(WAITING_MS);
+    engine_op reader = letters_read_again(WAITING_MS);
     int repeats = play_count(CALL_REPEAT);
     for (int i = 0; i < PLAY_NODES; i++)
         play_answer(CALL_REPEAT, i, VOTE_OUT_OF_RANGE);
@@ -461,7 +422,7 @@ static int ms_until_it_replaces(int64_t number, int nodes, int most_ms)
 TEST_RANGE(a_repeat_that_waits_replaces_what_may_be_earlier_after_a_while, 0, 4)
 {
     static const int64_t later_us[] = {1, -1, 50000, 1};
-    engine_op op = ask_again_for(WAITING_MS);
+    engine_op op = letters_read_again(WAITING_MS);
     int64_t asked_us = play_find(CALL_REPEAT, 0)->call.number;
     if (_i == 3) { /* behind others that wait */
         for (int i = 0; i < PLAY_NODES; i++)
@@ -469,7 +430,7 @@ TEST_RANGE(a_repeat_that_waits_replaces_what_may_be_earlier_after_a_while, 0, 4)
         engine_abandon(play.engine, op);
         (void)ask(false, WAITING_MS);
         keep_writer_out();
-        op = ask_again_for(WAITING_MS);
+        op = letters_read_again(WAITING_MS);
         asked_us = play_find(CALL_REPEAT, 0)->call.number;
     }
     int ms = ms_until_it_replaces(asked_us + later_us[_i], 3, 2000);
@@ -487,7 +448,7 @@ TEST(a_repeat_replaces_what_is_ahead_of_its_clocks)
     play_begin_again(&play_settings);
     play.offset_us[3] = play.offset_us[4] = 900000;
     play_nodes_up();
-    engine_op op = ask_again_for(WAITING_MS);
+    engine_op op = letters_read_again(WAITING_MS);
     int64_t ahead = play_find(CALL_REPEAT, 0)->call.number + 900000;
     int ms = ms_until_it_replaces(ahead, 3, 2000);
     ck_assert_int_ge(ms, 490);
@@ -497,7 +458,7 @@ TEST(a_repeat_replaces_what_is_ahead_of_its_clocks)
 
 TEST(a_repeat_that_waits_leaves_what_is_later)
 {
-    engine_op op = ask_again_for(WAITING_MS);
+    engine_op op = letters_read_again(WAITING_MS);
     int64_t later = play_find(CALL_REPEAT, 0)->call.number + 1000000;
     ck_assert_int_eq(ms_until_it_replaces(later, 3, 3000), 3000);
     waiting_check(op);

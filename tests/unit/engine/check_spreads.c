@@ -52,13 +52,6 @@ static void expect_nothing_for(int64_t us)
     ck_assert_int_eq(play.sent_count, sent);
 }
 
-static void expect_no_creation(void)
-{
-    for (int i = 0; i < 60; i++)
-        play_advance(1000);
-    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
-}
-
 /* Until so many extends were sent in all: the last ones lengthen it. */
 static void expect_end(int extends)
 {
@@ -66,15 +59,9 @@ static void expect_end(int extends)
     expect_nothing_for(20 * TICK_US);
 }
 
-/* By the first so many of all that were asked; the others answer so. */
-static void grant(int first, enum vote rest)
-{
-    engine_op op = play_acquire();
-    play_answer_range(CALL_ACQUIRE, 0, first, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    engine_close(play.engine, op);
-    play_answer_range(CALL_ACQUIRE, first, 5, (int)rest);
-}
+/* An extension that two nodes lack, and the first look. */
+#define EXTENDED "extend extend:eeeff =extended close "
+#define LOOKED EXTENDED "extend~10 extend:eeeff "
 
 SUITE(spreads, .set_up = play_begin, .tear_down = play_end);
 
@@ -115,12 +102,8 @@ TEST(story_50_a_lock_gets_where_two_looks_find_it_missing)
 /* A heartbeat that comes more often than looks does not hold them up. */
 TEST(extends_in_between_do_not_begin_anew)
 {
-    extend_for(TTL_MS);
-    look_at(10, "eeeff");
-    play_advance(TIMEOUT_US / 2);
-    extend_for(TTL_MS);
-    look_at(20, "eeeff");
-    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+    scene(LOOKED "pass:25000 extend extend:eeeff close "
+                 "extend~20 extend:eeeff repair#2");
 }
 
 /* What all nodes tell of a shorter time is not for all of the longer one. */
@@ -148,35 +131,29 @@ static const struct {
     const char *first, *second;
     const char *created; /* a letter "g" for each node that is to get it */
     int missing;         /* node 4: which names are, a bit each */
+    bool is_gone;        /* nobody looks for it any more */
 } pairs[] = {
-    {"eeefe", "eee.f", "...g.", 0}, /* missing at one look only */
-    {"eeeff", "eee.f", "...gg", 1},
-    {"eeeff", "eefff", ".....", 0}, /* gone by then */
-    {"eeeff", "eeeff", "...gg", 1},
-    {"eeeeA", "eeeeA", "....g", 1}, /* something else is there */
+    {"eeefe", "eee.f", "...g.", 0, false}, /* missing at one look only */
+    {"eeeff", "eee.f", "...gg", 1, false},
+    {"eeeff", "eefff", ".....", 0, true},
+    {"eeeff", "eeeff", "...gg", 1, false},
+    {"eeeeA", "eeeeA", "....g", 1, false}, /* something else is there */
     /* It may be among readers, as one: then a release drops it there. */
-    {"eeeeh", "eeeeh", "....g", 0},
+    {"eeeeh", "eeeeh", "....g", 0, false},
 };
 
 TEST_EACH(what_two_looks_find_to_be_missing_is_created, pairs)
 {
-    extend_for(TTL_MS);
-    look_at(10, pairs[_i].first);
-    look_at(15, pairs[_i].second);
+    scene(textf(EXTENDED "extend~10 extend:%s extend~15 extend:%s",
+                pairs[_i].first, pairs[_i].second));
     for (int i = 0; i < PLAY_NODES; i++)
         ck_assert((play_find(CALL_REPAIR, i) != NULL) ==
                   (pairs[_i].created[i] == 'g'));
     if (play_find(CALL_REPAIR, 4) != NULL)
         ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen,
                          pairs[_i].missing);
-}
-
-TEST(a_lock_that_is_gone_is_not_looked_for)
-{
-    extend_for(TTL_MS);
-    look_at(10, "eeeff");
-    look_at(15, "eefff");
-    expect_nothing_for(20 * TICK_US);
+    if (pairs[_i].is_gone)
+        expect_nothing_for(20 * TICK_US);
 }
 
 /* Else it could be over before a server that extended it for longer looks, and
@@ -194,40 +171,25 @@ TEST_RANGE(what_ends_soon_is_not_created, 0, 2)
 /* A server that stood still between two looks begins again. */
 TEST(a_second_look_that_is_late_is_a_first_one)
 {
-    extend_for(TTL_MS);
-    look_at(10, "eeeff");
+    scene(LOOKED);
     play.now_us += 4 * TIMEOUT_US;
-    look_at(15, "eeeff");
-    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+    scene_more("extend~15 extend:eeeff repair#0");
     await(20, WAIT_US);
-    letters_answer(CALL_EXTEND, "eeeff");
-    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+    scene_more("extend:eeeff repair#2");
 }
 
 TEST(a_quorum_that_comes_late_creates_nothing)
 {
-    extend_for(TTL_MS);
-    look_at(10, "eeeff");
-    await(15, 0);
-    struct play_call *late = play_find(CALL_EXTEND, 2);
-    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    scene(LOOKED "extend~15 extend:ee");
     play.now_us += TIMEOUT_US;
-    play_reply(late, (struct call_reply){.vote = VOTE_EXTENDED});
-    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+    scene_more("extend:..e repair#0");
 }
 
 /* Somebody else wants it, and is there for a moment. */
 TEST(it_is_tried_again_where_something_else_is)
 {
-    extend_for(TTL_MS);
-    look_at(10, "eeeeA");
-    look_at(15, "eeeeA");
-    ck_assert_int_eq(play_count(CALL_REPAIR), 1);
-    ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen, 1);
-    letters_answer(CALL_REPAIR, "....A");
-    play_advance(TICK_US);
-    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
-    play_answer(CALL_REPAIR, 4, VOTE_GRANTED);
+    scene(EXTENDED "extend~10 extend:eeeeA extend~15 extend:eeeeA repair#1 "
+                   "repair:....A pass:20000 repair#2 repair:....g");
     expect_end(20);
 }
 
@@ -259,17 +221,9 @@ TEST(a_change_between_two_looks_ends_the_long_pauses)
 /* Another server was told less, and was there first: it ended there. */
 TEST(what_a_creation_found_is_looked_at)
 {
-    extend_for(TTL_MS);
-    look_at(10, "eeeff");
-    look_at(15, "eeeff");
-    play_answer_range(CALL_REPAIR, 3, 5, VOTE_GRANTED);
-    await(20, 0);
-    const struct call *look = &play_find(CALL_EXTEND, 3)->call;
-    ck_assert_int_gt(look->ttl_ms, TTL_MS - 1000);
-    letters_answer(CALL_EXTEND, "eeefe");
-    look_at(25, "eeefe");
-    ck_assert_int_eq(play_count(CALL_REPAIR), 3);
-    play_answer(CALL_REPAIR, 3, VOTE_GRANTED);
+    scene(LOOKED "extend~15 extend:eeeff repair:...gg extend~20");
+    ck_assert_int_gt(play_find(CALL_EXTEND, 3)->call.ttl_ms, TTL_MS - 1000);
+    scene_more("extend:eeefe extend~25 extend:eeefe repair#3 repair:...g");
     expect_end(30);
 }
 
@@ -301,24 +255,16 @@ TEST_RANGE(of_several_what_others_have_is_missing, 0, 2)
 
 TEST(what_does_not_vote_is_not_asked)
 {
-    extend_for(TTL_MS);
-    play_node_down(3);
-    play_node_down(4);
+    scene(EXTENDED "down:34");
     expect_nothing_for(30 * TICK_US);
-    play_node_up(4);
-    play.sent_count = 0;
-    await(4, 0);
+    scene_more("up:4 extend~9");
 }
 
 TEST(votes_that_count_nowhere_count_here_neither)
 {
-    extend_for(TTL_MS);
-    look_at(10, "eeeff");
-    await(15, 0);
-    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    scene(LOOKED "extend~15 extend:ee");
     play.offset_us[2] = 1000000; /* its clock stepped */
-    play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
-    expect_no_creation();
+    scene_more("extend:..e pass:60000 repair#0");
 }
 
 /* What nobody got onto a node that votes is told. */
@@ -335,35 +281,21 @@ TEST(with_the_validity_all_ends)
 
 TEST(a_release_ends_it)
 {
-    extend_for(TTL_MS);
-    look_at(10, "eeeff");
-    engine_op op = play_release(play_token(PLAY_EPOCH_US));
-    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    engine_close(play.engine, op);
-    for (int i = 0; i < 300; i++)
-        play_advance(1000);
-    ck_assert_int_eq(play_count(CALL_EXTEND), 10);
-    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+    scene(LOOKED "release release:ddd =released close pass:300000 "
+                 "extend#10 repair#0");
 }
 
-TEST(a_failed_extend_begins_none)
-{
-    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    letters_answer(CALL_EXTEND, "eefff");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
-    engine_close(play.engine, op);
-    expect_nothing_for(20 * TICK_US);
-}
+/* Nor one whose client left, or that all nodes have answered. */
+static const char *const ended[] = {
+    "extend extend:eefff =not_found close",
+    "extend extend:....f extend:ee leave extend:..ee",
+    "extend extend:....f extend:eee leave extend:...e",
+    "extend extend:eeeee close under_way#0 win close acquire:...gg",
+};
 
-TEST_RANGE(nor_does_one_whose_client_left, 0, 2)
+TEST_EACH(a_failed_extend_begins_none, ended)
 {
-    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    letters_answer(CALL_EXTEND, "....f");
-    play_answer_range(CALL_EXTEND, 0, 2 + _i, VOTE_EXTENDED);
-    engine_abandon(play.engine, op);
-    for (int i = 2 + _i; i < 4; i++)
-        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    scene(ended[_i]);
     expect_nothing_for(20 * TICK_US);
 }
 
@@ -372,10 +304,7 @@ TEST(nor_one_that_only_asked)
     play.now_us += 101000000; /* beyond max_hold_ms */
     for (int i = 0; i < PLAY_NODES; i++)
         play_confirm(i);
-    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    letters_answer(CALL_EXTEND, "eeeff");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
-    engine_close(play.engine, op);
+    scene("extend extend:eeeff =max_hold_reached close");
     expect_nothing_for(20 * TICK_US);
 }
 
@@ -395,37 +324,23 @@ TEST(a_downgrade_that_a_node_has_missed_comes_with_the_look)
     expect_nothing_for(20 * TICK_US);
 }
 
-TEST(what_all_have_needs_none)
-{
-    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
-    letters_answer(CALL_EXTEND, "eeeee");
-    engine_close(play.engine, op);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
-    grant(3, VOTE_GRANTED);
-    expect_nothing_for(20 * TICK_US);
-}
-
 /* ---- grants -------------------------------------------------------------- */
 
 TEST(a_grant_that_some_refused_is_looked_for)
 {
-    grant(3, VOTE_LATE);
+    scene("win close acquire:...ll");
     await(5, WAIT_US / 2);
     letters_answer(CALL_EXTEND, "eeeff");
     await(10, WAIT_US);
-    letters_answer(CALL_EXTEND, "eeeff");
-    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+    scene_more("extend:eeeff repair#2");
 }
 
 /* Nobody knows which nodes have it: those that were asked. */
 TEST(stragglers_that_are_silent_are_looked_for)
 {
-    engine_op op = play_acquire();
-    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    engine_close(play.engine, op);
+    scene("win close");
     await(5, WAIT_US);
-    play_answer_range(CALL_EXTEND, 0, 5, VOTE_EXTENDED);
-    expect_nothing_for(20 * TICK_US);
+    expect_end(5);
 }
 
 /* A silent node keeps each of them for a node timeout: but not those that the
@@ -518,7 +433,7 @@ TEST(those_that_get_nowhere_leave_their_place_to_others)
     for (int i = 0; i <= ACTIVE; i++)
         extend_one(i);
     const struct spread *last =
-        TAILQ_LAST(&play.engine->spreads.waiting, spread_list);
+        TAILQ_LAST(&play.engine->spreads.waiting.all, spread_queue);
     ck_assert_uint_eq(last->look, 0);
     for (int i = 0; i < PLAY_NODES; i++)
         play.is_refusing[i] = true;
@@ -546,7 +461,7 @@ static const char *those_that_wait(void)
     size_t len = 0;
     const struct spread *it;
     text[0] = '\0';
-    TAILQ_FOREACH(it, &play.engine->spreads.waiting, link)
+    TAILQ_FOREACH(it, &play.engine->spreads.waiting.all, link)
     {
         struct span name = texts_first(&it->texts);
         len += (size_t)snprintf(text + len, sizeof text - len, " %.*s",
