@@ -46,7 +46,7 @@ CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
            $(patsubst %,$(OUT)/%.o,server/lock/names api/message/id \
              api/message/jsonload)
 lua := $(patsubst %,server/node/scripts/%.lua,\
-         head lone prelude tombstone shared release acquire share repeat extend inspect repair \
+         head lone prelude tombstone shared release acquire share repeat extend inspect replicate \
          listen scan slots permission single row readers batch)
 rights := server/node/scripts/rights.lua
 # one after the other: the page's script and style

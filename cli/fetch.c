@@ -37,7 +37,8 @@ struct received {
     size_t len, size;
 };
 
-static_assert(FETCH_ERROR_SIZE >= CURL_ERROR_SIZE, "libcurl fills it");
+static_assert(FETCH_ERROR_SIZE >= CURL_ERROR_SIZE,
+              "libcurl early_replications it");
 
 /* ---- memory ------------------------------------------------------------- */
 

@@ -85,7 +85,7 @@ static int64_t backoff_ms(int rounds, const struct fetch_answer *answer)
         most_ms *= 2;
     if (answer->status == HTTP_TOO_MANY) /* it would refuse until then */
         told_ms = answer->retry_after_ms;
-    random_fill(&bits, sizeof bits);
+    random_bytes(&bits, sizeof bits);
     return told_ms + bits % (most_ms + 1);
 }
 
@@ -297,7 +297,7 @@ static void draw_key(struct replicas *replicas)
 {
     unsigned char key[REPLICAS_KEY_BYTES];
     char *header = replicas->key_header;
-    random_fill(key, sizeof key);
+    random_bytes(key, sizeof key);
     int len = snprintf(header, sizeof replicas->key_header, REPLICAS_KEY_NAME);
     for (size_t i = 0; i < sizeof key; i++)
         (void)snprintf(header + len + 2 * i, 3, "%02x", key[i]);

@@ -293,7 +293,7 @@ static void wait_to_begin(struct run *run)
     if (told_ms <= 0 || told_ms > DELAY_MAX_MS)
         return;
     run->delay_ms = told_ms;
-    random_fill(&chance, sizeof chance);
+    random_bytes(&chance, sizeof chance);
     int64_t wait_ms = told_ms / 2 + chance % (uint32_t)(told_ms / 2 + 1);
     struct timespec left = {wait_ms / MS_PER_S,
                             wait_ms % MS_PER_S * 1000 * US_PER_MS};

@@ -73,17 +73,17 @@ static void print_now(const struct page *page, int node)
     case OUTLOOK_OUTDATED:
         say(page, it->is_in_use ? "another machine votes under this name"
                                 : "another machine has had this name since, or "
-                                  "this one has lost its memory");
+                                  "this one has lost its data");
         break;
-    case OUTLOOK_MARKED:
-        say(page, "waits, as it may have forgotten locks");
+    case OUTLOOK_QUARANTINED:
+        say(page, "waits, as it may have lost locks");
         break;
     case OUTLOOK_RESTARTED:
         say(page, "was restarted, and %s",
-            it->is_whole ? "has all its memory" : "may have forgotten locks");
+            it->is_whole ? "has all its data" : "may have lost locks");
         break;
     case OUTLOOK_EMPTY:
-        say(page, "is new, or has lost its memory");
+        say(page, "is new, or has lost its data");
         break;
     }
 }
@@ -92,7 +92,8 @@ static void print_then(const struct page *page, int node)
 {
     const struct outlook_node *it = &page->outlook->node[node];
     bool is_idle = it->kind == OUTLOOK_RESTARTED || it->kind == OUTLOOK_EMPTY ||
-                   it->kind == OUTLOOK_OUTDATED || it->kind == OUTLOOK_MARKED;
+                   it->kind == OUTLOOK_OUTDATED ||
+                   it->kind == OUTLOOK_QUARANTINED;
     if (it->kind == OUTLOOK_VOTES)
         say(page, "goes on");
     else if (it->will_vote && it->kind == OUTLOOK_OUTDATED && it->is_in_use)

@@ -81,7 +81,7 @@ static int64_t read_clock(void *ctx)
 static void fill_with_random(void *ctx, void *buf, size_t len)
 {
     (void)ctx;
-    random_fill(buf, len);
+    random_bytes(buf, len);
 }
 
 static void run_engine_timer(void *arg)

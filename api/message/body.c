@@ -126,7 +126,7 @@ static const char *find_compression(struct span text)
 }
 
 /* Whether a byte order mark stands before the text's first sign. */
-static bool is_marked(struct span text)
+static bool is_quarantined(struct span text)
 {
     while (text.len > 0 && strchr(" \t\r\n", *text.ptr) != NULL &&
            *text.ptr != '\0')
@@ -144,7 +144,7 @@ static bool refuse_text(struct span *text, struct faults *errors)
                    compression);
     else if (!take_mark(text))
         faults_add(errors, "", "the body is in UTF-16 or UTF-32; send UTF-8");
-    else if (is_marked(*text))
+    else if (is_quarantined(*text))
         faults_add(errors, "",
                    "the body has a byte order mark (ef bb bf) behind its first "
                    "character; send none");

@@ -156,7 +156,7 @@ enum {
 int64_t retry_within_ms(int64_t range_ms)
 {
     uint32_t random;
-    random_fill(&random, sizeof random);
+    random_bytes(&random, sizeof random);
     if (range_ms > RETRY_MAX_MS)
         range_ms = RETRY_MAX_MS;
     return range_ms <= 1 ? 1 : 1 + random % range_ms;

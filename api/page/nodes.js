@@ -33,7 +33,7 @@ function sectionOf({voting, state, detail}) {
     return 'RedlockdNodeClockIsOff';
   }
   return state === 'quarantined' && /forgotten|lost its data/.test(detail)
-    ? 'RedlockdNodeLostItsMemory' : 'RedlockdNodeNotVoting';
+    ? 'RedlockdNodeLostItsData' : 'RedlockdNodeNotVoting';
 }
 
 const hasClockOff = ({clock_lead_ms: lead = 0}) =>

@@ -20,7 +20,7 @@
 static unsigned char pool[256];
 static size_t used = sizeof pool;
 
-void random_fill(void *buf, size_t len)
+void random_bytes(void *buf, size_t len)
 {
     unsigned char *to = buf;
     while (len > 0) {

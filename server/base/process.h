@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 /* Fills buf with len bytes of getrandom(2), through a small buffer. */
-void random_fill(void *buf, size_t len);
+void random_bytes(void *buf, size_t len);
 
 /*
  * Opens those of the descriptors 0, 1 and 2 that are closed, so that no socket

@@ -14,15 +14,15 @@ enum { TICK_US = 20000 };
 
 /* ---- ticks --------------------------------------------------------------- */
 
-/* Nothing is under way, and no node needs more than to be looked at. */
+/* Nothing is under way, and no node needs more than to be probed. */
 static bool is_at_rest(const struct engine *engine)
 {
     return engine->nodes.voting == engine->env.settings.nodes &&
-           engine->operations.slots.used == 0 &&
-           engine->tickets.slots.used == 0 &&
-           engine->listings.slots.used == 0 &&
-           engine->spreads.slots.used == 0 &&
-           engine->releases.slots.used == 0 &&
+           engine->operations.entries.used == 0 &&
+           engine->tickets.entries.used == 0 &&
+           engine->listings.entries.used == 0 &&
+           engine->spreads.entries.used == 0 &&
+           engine->releases.entries.used == 0 &&
            engine->releases.debts.items == 0 &&
            TAILQ_EMPTY(&engine->watches.list) && !engine->waits.is_listening;
 }
@@ -35,7 +35,7 @@ static bool set_tick(struct engine *engine, bool is_resting)
     int64_t at_us = environment_now(&engine->env) + TICK_US;
     engine->is_resting = is_resting;
     if (is_resting)
-        at_us = at_least(at_us, nodes_look_due_us(&engine->nodes));
+        at_us = at_least(at_us, nodes_probe_due_us(&engine->nodes));
     return port->timer(port->ctx, TIMER_TICK, at_us);
 }
 
@@ -441,7 +441,7 @@ void engine_on_node_down(struct engine *engine, int node,
 {
     assert_node(engine, node);
     nodes_on_down(&engine->nodes, node, reason, detail);
-    operations_on_looked(&engine->operations, node);
+    operations_on_inspected(&engine->operations, node);
     wake_if_due(engine);
 }
 
@@ -503,7 +503,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
         break;
     case TAG_ADMISSION:
         if (was_unseen)
-            operations_on_looked(&engine->operations, node);
+            operations_on_inspected(&engine->operations, node);
         break;
     }
     wake_if_due(engine);

@@ -17,7 +17,7 @@
  *             grant         not delivered: it is released
  *   ticket    try           as the client's; another contender goes on, or the
  *                           slots may be tried again
- *             look          discarded
+ *             probe          discarded
  *             query        it is the pool's, and goes on: a pool without users
  *                           takes hints from it and serves nobody, and is not
  *                           forgotten before it ends
@@ -124,9 +124,9 @@ engine_op engine_watch(struct engine *engine, struct span resource,
  * the result is read by engine_take_page and engine_page_lock instead of
  * engine_take, and lives until engine_close.
  *
- * A lock that is held from the first page to the last appears, unless a repair
- * sets it meanwhile on a node that was already scanned. None appears twice,
- * unless a node's hash table shrinks meanwhile.
+ * A lock that is held from the first page to the last appears, unless a
+ * replication sets it meanwhile on a node that was already scanned. None
+ * appears twice, unless a node's hash table shrinks meanwhile.
  */
 engine_op engine_list(struct engine *engine, const struct engine_list *list,
                       void *client);

@@ -27,7 +27,7 @@ enum { INSPECTIONS_MAX = 32 }; /* begun in one turn */
 enum listing_state { LISTING_SCANNING, LISTING_INSPECTING, LISTING_SETTLED };
 
 struct listing {
-    struct slots_head head;
+    struct entries_head head;
     struct listings *listings;
     TAILQ_ENTRY(listing) link;
     enum listing_state state;
@@ -57,7 +57,7 @@ void listings_init(struct listings *listings, struct nodes *nodes,
                    struct operations *operations)
 {
     *listings = (struct listings){.nodes = nodes, .operations = operations};
-    slots_init(&listings->slots, sizeof(struct listing), ENGINE_LISTS_MAX);
+    entries_init(&listings->entries, sizeof(struct listing), ENGINE_LISTS_MAX);
     TAILQ_INIT(&listings->list);
     operations->on_settled[OWNER_LISTING] = listing_on_settled;
 }
@@ -67,7 +67,7 @@ void listings_fini(struct listings *listings)
     listings->is_held = true;
     while (!TAILQ_EMPTY(&listings->list))
         listing_end(TAILQ_FIRST(&listings->list));
-    slots_fini(&listings->slots);
+    entries_fini(&listings->entries);
 }
 
 static struct operation *operation_of(const struct listing *it, int i)
@@ -94,7 +94,7 @@ static struct listing *listing_must_find(const struct listings *listings,
                                          uint64_t handle)
 {
     assert(handle_kind_of(handle) == HANDLE_LISTING);
-    struct listing *it = slots_find(&listings->slots, handle);
+    struct listing *it = entries_find(&listings->entries, handle);
     assert(it != NULL); /* a request ends its listing once: exchange.c */
     return it;
 }
@@ -196,8 +196,9 @@ static enum list_outcome send_scan(struct listing *it)
         .cursor = it->cursor.scan,
         .count = it->asked.limit - it->page.count,
     };
-    struct ballot ballot = nodes_send(nodes, node, &call, it->deadline_us,
-                                      slots_handle(it, tag_bits(TAG_SCAN, 0)));
+    struct ballot ballot =
+        nodes_send(nodes, node, &call, it->deadline_us,
+                   entries_handle(it, tag_bits(TAG_SCAN, 0)));
     return ballot.vote == VOTE_PENDING ? LIST_PENDING : LIST_NO_QUORUM;
 }
 
@@ -436,7 +437,7 @@ static void listing_end(struct listing *it)
     end_turn(it);
     drop_operations(it);
     TAILQ_REMOVE(&listings->list, it, link);
-    slots_give(&listings->slots, it);
+    entries_give(&listings->entries, it);
     give_turns(listings);
 }
 
@@ -456,7 +457,7 @@ static bool is_scanning(const struct listing *it)
 void listings_on_reply(struct listings *listings, uint64_t tag,
                        const struct call_reply *reply)
 {
-    struct listing *it = slots_find(&listings->slots, tag);
+    struct listing *it = entries_find(&listings->entries, tag);
     if (it == NULL || !is_scanning(it))
         return; /* too late */
     if (reply->state == STATE_NO_SCRIPT && !it->is_repeated) {
@@ -511,7 +512,7 @@ uint64_t listing_start(struct listings *listings,
                        const struct engine_list *list, void *client)
 {
     assert(list->limit > 0 && list->prefix.len <= RESOURCE_MAX);
-    struct listing *it = slots_take(&listings->slots);
+    struct listing *it = entries_take(&listings->entries);
     if (it == NULL)
         return 0;
     *it = (struct listing){
@@ -530,7 +531,7 @@ uint64_t listing_start(struct listings *listings,
         listing_end(it);
         return 0;
     }
-    uint64_t handle = slots_handle(it, HANDLE_LISTING);
+    uint64_t handle = entries_handle(it, HANDLE_LISTING);
     give_turns(listings);
     return handle;
 }

@@ -1,6 +1,6 @@
 /*
  * The engine's parts: for engine.c and the two parts beside it, and for tests
- * that look into them.
+ * that read them.
  */
 #ifndef REDLOCKD_PARTS_H
 #define REDLOCKD_PARTS_H
@@ -45,7 +45,7 @@ void watches_tick(struct watches *watches, int64_t now_us);
 struct listings {
     struct nodes *nodes;
     struct operations *operations;
-    struct slots slots;
+    struct entries entries;
     TAILQ_HEAD(, listing) list; /* the longest without a turn comes first */
     struct listing *active;     /* has the turn; NULL: none */
     bool is_held;               /* turns are not given now */
@@ -88,7 +88,7 @@ struct engine {
     struct permits permits;
     struct watches watches;
     struct listings listings;
-    bool is_resting; /* the next tick comes when a look at a node is due */
+    bool is_resting; /* the next tick comes when a probe of a node is due */
 };
 
 #endif

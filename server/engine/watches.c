@@ -2,7 +2,7 @@
  * Clients that wait until a lock has another version than the one they know.
  *
  * A lock that is watched is inspected once a second, however many watch it. (If
- * the locks have more than a thousand names, a thousand of these are looked at
+ * the locks have more than a thousand names, a thousand of these are probed
  * in a second.) It is also inspected soon after each event that may have
  * changed its version: a grant or a release that passed through this server, an
  * announcement, or a client that has just come. A client is answered by the
@@ -38,11 +38,11 @@ struct watched {
     TAILQ_ENTRY(watched) link;
     /* cppcheck-suppress unusedStructMember; the macros use them */
     TAILQ_HEAD(watcher_list, watcher) waiting;
-    int users;        /* clients that are not closed */
-    uint64_t look;    /* the inspection under way; 0: none */
-    int64_t next_us;  /* when the next one is due */
-    int64_t began_us; /* the last that has ended; 0: none has */
-    int64_t look_us;  /* when the one under way began */
+    int users;           /* clients that are not closed */
+    uint64_t inspection; /* the inspection under way; 0: none */
+    int64_t next_us;     /* when the next one is due */
+    int64_t began_us;    /* the last that has ended; 0: none has */
+    int64_t check_us;    /* when the one under way began */
     int64_t until_us; /* when the first client's time is up, at the earliest */
     bool may_pass;    /* what the last one found */
     char owner[OWNER_MAX]; /* of the result */
@@ -85,7 +85,7 @@ static struct watched *find_or_make(struct watches *watches,
 
 static void watches_forget(struct watched *it)
 {
-    look_end(it->watches->tickets->operations, &it->look);
+    inspection_end(it->watches->tickets->operations, &it->inspection);
     (void)tdelete(it, &it->watches->index, names_compare);
     TAILQ_REMOVE(&it->watches->list, it, link);
     it->watches->names -= names_count(it->resource);
@@ -145,37 +145,38 @@ static void watches_answer(struct watched *it, const struct version *version)
     }
 }
 
-static void take_look(struct watched *it)
+static void take_inspection(struct watched *it)
 {
     struct operations *operations = it->watches->tickets->operations;
-    const struct operation *operation = operation_find(operations, it->look);
+    const struct operation *operation =
+        operation_find(operations, it->inspection);
     result_keep(&it->result, it->owner, &operation->result);
-    it->began_us = it->look_us;
-    look_end(operations, &it->look);
+    it->began_us = it->check_us;
+    inspection_end(operations, &it->inspection);
     watches_answer(it, version_of(it));
 }
 
-static void watches_on_looked(void *client)
+static void watches_on_inspected(void *client)
 {
     struct watched *it = client;
-    if (it->look != 0) /* or it has just begun */
-        take_look(it);
+    if (it->inspection != 0) /* or it has just begun */
+        take_inspection(it);
 }
 
-static void watches_look(struct watched *it, int64_t now_us)
+static void watches_inspect(struct watched *it, int64_t now_us)
 {
     int64_t share_us = it->watches->names * (int64_t)SHARE_US;
-    it->look_us = now_us;
+    it->check_us = now_us;
     it->next_us = now_us + at_least(EACH_US, share_us);
-    if (look_begin(it->watches->tickets->operations, &it->look, it->resource,
-                   OWNER_WATCH, it))
-        take_look(it);
+    if (inspection_begin(it->watches->tickets->operations, &it->inspection,
+                         it->resource, OWNER_WATCH, it))
+        take_inspection(it);
 }
 
 /* Soon, but not too soon after the last one. */
-static void watches_look_soon(struct watched *it, int64_t now_us)
+static void watches_inspect_soon(struct watched *it, int64_t now_us)
 {
-    int64_t at_us = at_least(now_us, it->look_us + LEAST_US);
+    int64_t at_us = at_least(now_us, it->check_us + LEAST_US);
     it->next_us = at_most(it->next_us, at_us);
 }
 
@@ -202,7 +203,7 @@ uint64_t watches_start(struct watches *watches, struct span resource,
         ticket_join(&it->ticket);
         TAILQ_INSERT_TAIL(&watched->waiting, it, link);
         watched->until_us = at_most(watched->until_us, it->ticket.until_us);
-        watches_look_soon(watched, it->ticket.since_us);
+        watches_inspect_soon(watched, it->ticket.since_us);
     }
     return handle;
 }
@@ -224,7 +225,7 @@ void watches_init(struct watches *watches, struct tickets *tickets,
         .env = tickets->env, .tickets = tickets, .waits = waits};
     TAILQ_INIT(&watches->list);
     tickets_add_kind(tickets, WAITING_WATCH, sizeof(struct watcher), &rules);
-    tickets->operations->on_settled[OWNER_WATCH] = watches_on_looked;
+    tickets->operations->on_settled[OWNER_WATCH] = watches_on_inspected;
 }
 
 void watches_fini(struct watches *watches)
@@ -242,11 +243,11 @@ void watches_touch(struct watches *watches, struct span resource)
     bool is_several = names_are_several(resource);
     struct watched *it = watches_find(watches, resource);
     if (it != NULL)
-        watches_look_soon(it, now_us);
+        watches_inspect_soon(it, now_us);
     while (is_several && resource.len > 0) {
         it = watches_find(watches, names_next(&resource));
         if (it != NULL)
-            watches_look_soon(it, now_us);
+            watches_inspect_soon(it, now_us);
     }
 }
 
@@ -274,7 +275,7 @@ static void watches_expire(struct watched *it, int64_t now_us)
             continue;
         }
         if (now_us >= one->ticket.until_us)
-            watches_look_soon(it, now_us);
+            watches_inspect_soon(it, now_us);
         until_us = at_most(until_us, one->ticket.until_us);
     }
     it->until_us = until_us;
@@ -289,9 +290,9 @@ void watches_tick(struct watches *watches, int64_t now_us)
             watches_forget(it);
             continue;
         }
-        if (it->look == 0 && now_us >= it->next_us &&
+        if (it->inspection == 0 && now_us >= it->next_us &&
             !TAILQ_EMPTY(&it->waiting))
-            watches_look(it, now_us);
+            watches_inspect(it, now_us);
         if (now_us >= it->until_us)
             watches_expire(it, now_us);
     }

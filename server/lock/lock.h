@@ -20,7 +20,7 @@ enum {
     READERS_MAX = 10000,   /* that may be allowed to share a lock */
     PREFIX_MAX = 64,       /* bytes in front of each key */
     NODE_DETAIL_MAX = 500, /* of a sentence about a node, with its NUL */
-    FENCE_SLOTS = 16384,   /* fields for fencing tokens on a node */
+    FENCE_BUCKETS = 16384, /* fields for fencing tokens on a node */
     TTL_MIN_MS = 100,      /* the shortest TTL allowed */
 };
 

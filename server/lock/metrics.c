@@ -322,10 +322,10 @@ static const struct family families[] = {
      "Grants that were released because the client had disconnected, or lost "
      "its right to them.",
      ONE(undelivered_grants)},
-    {"fills_total", "counter",
+    {"early_replications_total", "counter",
      "Locks that were still held when the nodes that had not been asked got "
      "them.",
-     ONE(fills)},
+     ONE(early_replications)},
     {"locks_thin_total", "counter",
      "Locks whose validity ended while a voting node lacked them, or that were "
      "given up as too many did.",
@@ -411,10 +411,10 @@ static const struct family families[] = {
     {"node_reconnects_total", "counter",
      "Connections that broke, and attempts that failed.", NODES(reconnects)},
     {"node_quarantine_seconds", "gauge",
-     "Until a node that may have forgotten locks votes; 0: no quarantine.",
+     "Until a node that may have lost locks votes; 0: no quarantine.",
      NODES(quarantine_us), .decimals = 3},
     {"node_restarted", "gauge",
-     "1 if a node that does not vote yet was restarted, and has the memory "
+     "1 if a node that does not vote yet was restarted, and has the data "
      "from before.",
      NODES(node_is_restarted)},
     {"node_new", "gauge",
@@ -422,7 +422,7 @@ static const struct family families[] = {
      "server know.",
      NODES(node_is_new)},
     {"node_durable", "gauge",
-     "1 if the node said last that it keeps its memory across a restart.",
+     "1 if the node said last that it keeps its data across a restart.",
      NODES(node_is_durable), .shown = LIST(node_is_known)},
     {"node_clock_lead_seconds", "gauge",
      "How far a node's clock is ahead of the median of all.",

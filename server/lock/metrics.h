@@ -108,7 +108,8 @@ struct metrics {
     uint64_t outcomes[LOCK_CALLS][METRICS_OUTCOMES]; /* by enum outcome */
     struct metrics_histogram round_duration[LOCK_CALLS];
     uint64_t widenings[WIDENING_CAUSES];
-    uint64_t fills;      /* locks that got onto the nodes not asked at first */
+    uint64_t early_replications; /* locks that got onto the nodes not asked at
+                                    first */
     uint64_t locks_thin; /* ended while a voting node lacked them, or had no
                             place among those that nodes lack */
     uint64_t undelivered_grants; /* released: the client had left */
@@ -141,7 +142,7 @@ struct metrics {
     bool node_is_known[NODES_MAX];      /* whether it is durable */
     bool node_is_durable[NODES_MAX];    /* as it said last */
     bool node_is_new[NODES_MAX];        /* now: it never voted, nor does yet */
-    bool node_is_restarted[NODES_MAX];  /* now: it has the memory from before */
+    bool node_is_restarted[NODES_MAX];  /* now: it has the data from before */
     uint64_t clock_steps[NODES_MAX];
     int64_t node_certificate_until_s[NODES_MAX]; /* ends then, Unix time; 0: no
                                                     TLS, or not known yet */

@@ -9,7 +9,7 @@
 
 /*
  * The most that a call with so many names takes, whatever its kind. Several
- * need numbers for their count and for a slot each.
+ * need numbers for their count and for a bucket each.
  */
 #define ARGS_OF(names)                                                         \
     (SCRIPT_ARGS_MAX + ((names) > 1 ? 1 + SCRIPT_NAME_ARGS * ((names)-1) : 0))
@@ -39,7 +39,7 @@ static bool has_room(const struct batch *batch, const struct call *call)
            call->resource.len <= NAMES_LEN_MAX && call->token.len <= TOKEN_MAX);
     size_t needed = (size_t)names * batch->prefix.len + call->resource.len +
                     call->token.len + call->admit.len + call->nonce.len +
-                    call->found.len + call->mark.len + call->dead.len +
+                    call->found.len + call->quarantine.len + call->dead.len +
                     call->witnesses.len + call->latest.len + call->trace.len +
                     call->key_hash.len + (size_t)NUMBERS_OF(names) * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
@@ -114,18 +114,18 @@ static void add_locks(struct batch *batch, struct span names)
 
 /*
  * The script runs acquires and releases of one lock each in another order. So a
- * semicolon parts those that may be about the same lock or slot; a lock's slot
- * is always the same.
+ * semicolon parts those that may be about the same lock or bucket; a lock's
+ * bucket is always the same.
  */
-static void part_slots(struct batch *batch, const struct call *call)
+static void part_buckets(struct batch *batch, const struct call *call)
 {
-    assert(batch->slots_count < BATCH_CALLS_MAX);
-    for (int i = 0; i < batch->slots_count; i++)
-        if (batch->slots[i] == call->slots[0]) {
+    assert(batch->buckets_count < BATCH_CALLS_MAX);
+    for (int i = 0; i < batch->buckets_count; i++)
+        if (batch->buckets[i] == call->buckets[0]) {
             batch->kinds[batch->kinds_count++] = ';';
-            batch->slots_count = 0;
+            batch->buckets_count = 0;
         }
-    batch->slots[batch->slots_count++] = call->slots[0];
+    batch->buckets[batch->buckets_count++] = call->buckets[0];
 }
 
 /*
@@ -137,7 +137,7 @@ static void add_single(struct batch *batch, const struct call *call,
 {
     struct span lock = copy_lock(batch, call->resource);
     struct span token = copy(batch, call->token);
-    part_slots(batch, call);
+    part_buckets(batch, call);
     batch->kinds[batch->kinds_count++] = letter;
     if (call->kind == CALL_RELEASE) {
         batch->locks[batch->releases] = lock;
@@ -149,20 +149,20 @@ static void add_single(struct batch *batch, const struct call *call,
     add_number(batch, call->ttl_ms);
     if (letter == SCRIPT_SHARE)
         add_number(batch, call->readers_max);
-    batch->slots_of[batch->acquires++] = copy_number(batch, call->slots[0]);
+    batch->buckets_of[batch->acquires++] = copy_number(batch, call->buckets[0]);
 }
 
-/* The part of an admission about the node's memory. */
+/* The part of an admission about the node's data. */
 static void add_memory(struct batch *batch, const struct call *call)
 {
-    batch_push(batch, copy(batch, call->mark));
+    batch_push(batch, copy(batch, call->quarantine));
     add_number(batch, call->is_durable);
     add_number(batch, call->high_water);
     add_number(batch, call->median_us);
     batch_push(batch, copy(batch, call->witnesses));
 }
 
-static void add_look(struct batch *batch, const struct call *call)
+static void add_probe(struct batch *batch, const struct call *call)
 {
     batch_push(batch, copy(batch, call->nonce));
     add_number(batch, call->is_durable);
@@ -177,14 +177,14 @@ static void add_look(struct batch *batch, const struct call *call)
     batch_push(batch, copy(batch, call->trace));
 }
 
-/* What was seen before a repeat or a repair, and what limits who joins. */
+/* What was seen before a repeat or a replication, and what limits who joins. */
 static void add_seen(struct batch *batch, const struct call *call, char letter)
 {
-    if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
+    if (call->kind == CALL_REPEAT || call->kind == CALL_REPLICATE)
         add_number(batch, call->seen);
     if (call->kind == CALL_REPEAT || letter == SCRIPT_SHARE)
         add_number(batch, call->readers_max);
-    if (call->kind == CALL_REPAIR)
+    if (call->kind == CALL_REPLICATE)
         add_number(batch, call->tombstone_ms);
 }
 
@@ -198,15 +198,16 @@ static void add_args(struct batch *batch, const struct call *call)
         add_single(batch, call, letter);
         return;
     }
-    batch->slots_count = 0; /* it parts those before it from those behind it */
+    batch->buckets_count =
+        0; /* it parts those before it from those behind it */
     if (names > 1) {
         add_number(batch, names);
         letter = (char)(letter - 'a' + 'A');
     }
     batch->kinds[batch->kinds_count++] = letter;
     switch (call->kind) {
-    case CALL_LOOK:
-        add_look(batch, call);
+    case CALL_PROBE:
+        add_probe(batch, call);
         return;
     case CALL_ADMIT:
         add_memory(batch, call);
@@ -227,12 +228,12 @@ static void add_args(struct batch *batch, const struct call *call)
     case CALL_ACQUIRE:
     case CALL_REPEAT:
     case CALL_EXTEND:
-    case CALL_REPAIR:
+    case CALL_REPLICATE:
         add_locks(batch, call->resource);
         batch_push(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         for (int i = 0; i < names; i++)
-            add_number(batch, call->slots[i]);
+            add_number(batch, call->buckets[i]);
         add_seen(batch, call, script_letter_of(call));
         return;
     case CALL_RELEASE:
@@ -324,7 +325,7 @@ void batch_command(const struct batch *batch, const char *sha,
         batch->kinds_count != 1 || isupper((unsigned char)*batch->kinds);
     command->count = 0;
     append(command, head, has_counts ? BATCH_HEAD_ARGS : BATCH_HEAD_ARGS - 2);
-    append(command, batch->slots_of, batch->acquires);
+    append(command, batch->buckets_of, batch->acquires);
     append(command, batch->locks, batch->releases);
     append(command, batch->tokens, batch->releases);
     append(command, batch->args, batch->args_count);

@@ -24,7 +24,7 @@ enum {
     BATCH_FIELDS_MAX = BATCH_HEAD_FIELDS + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
     BATCH_CALL_TEXT_MAX = VALUE_MAX + SCRIPT_WORD_MAX, /* in a call's reply */
     BATCH_TEXT_MAX = BATCH_CALLS_MAX * (BATCH_CALL_TEXT_MAX + 1) +
-                     2 * CALL_STATE_MAX + CALL_WITNESSES_MAX + /* of a look */
+                     2 * CALL_STATE_MAX + CALL_WITNESSES_MAX + /* of a probe */
                      CALL_SCAN_MAX + BATCH_SLOTS_MAX,
 };
 
@@ -39,18 +39,18 @@ struct batch {
     int64_t deadline_us;    /* the earliest deadline; 0: there is none yet */
     int64_t latest_us;      /* the latest deadline; 0: there is none yet */
     int kinds_count;
-    int slots_count; /* of the acquires and releases since the last ";" */
-    bool has_list;   /* of names or tokens, in its reply */
-    int slots_told;  /* in its reply */
+    int buckets_count; /* of the acquires and releases since the last ";" */
+    bool has_list;     /* of names or tokens, in its reply */
+    int slots_told;    /* in its reply */
     size_t used;
     /* batch_reset clears what stands above */
     struct span prefix;
     struct span args[BATCH_ARGS_MAX];
-    struct span slots_of[BATCH_CALLS_MAX]; /* of the acquires */
-    struct span locks[BATCH_CALLS_MAX];    /* of the releases */
-    struct span tokens[BATCH_CALLS_MAX];   /* of the releases */
+    struct span buckets_of[BATCH_CALLS_MAX]; /* of the acquires */
+    struct span locks[BATCH_CALLS_MAX];      /* of the releases */
+    struct span tokens[BATCH_CALLS_MAX];     /* of the releases */
     char kinds[BATCH_KINDS_MAX];
-    uint16_t slots[BATCH_CALLS_MAX];
+    uint16_t buckets[BATCH_CALLS_MAX];
     char bytes[BATCH_BYTES_MAX];
 };
 

@@ -29,7 +29,7 @@ int64_t line_backoff_us(int64_t *longest_us, uint32_t random)
 
 static void line_leave(struct line *line, enum line_state state)
 {
-    if (line->state == LINE_LOOKUP)
+    if (line->state == LINE_RESOLVE)
         line->names->asker = NULL;
     line->state = state;
     loop_timer_stop(line->timer);
@@ -56,7 +56,7 @@ void line_fail(struct line *line, enum node_state reason, const char *detail)
     if (line->state >= LINE_UP && now_us - line->state_us >= STABLE_US)
         line->backoff_us = 0;
     line_leave(line, LINE_IDLE);
-    random_fill(&random, sizeof random);
+    random_bytes(&random, sizeof random);
     loop_timer_set(line->timer,
                    now_us + line_backoff_us(&line->backoff_us, random));
     line->events.down(line->events.ctx, reason, text);
@@ -368,13 +368,13 @@ static void on_lookup(void *arg, const struct addrinfo *found,
 }
 
 /* Joins the lookup of an attempt that was given up. */
-static void line_look_up(struct line *line)
+static void line_resolve(struct line *line)
 {
     struct line_names *names = line->names;
     const struct address_node *config = line->setup.config;
     struct line_address late = names->late;
     assert(names->asker == NULL);
-    line_enter(line, LINE_LOOKUP);
+    line_enter(line, LINE_RESOLVE);
     names->asker = line;
     names->late.len = 0;
     if (late.len > 0) {
@@ -396,7 +396,7 @@ static void line_look_up(struct line *line)
                                     config->port, on_lookup, names);
     if (names->lookup == NULL)
         line_take_address(line, (struct line_address){.len = 0},
-                          "the name cannot be looked up");
+                          "the name cannot be resolved");
 }
 
 /* ---- the timer ---------------------------------------------------------- */
@@ -443,7 +443,7 @@ static void line_check_silence(struct line *line)
     int64_t deadline_us = line_deadline_us(line, now_us);
     if (now_us < deadline_us)
         loop_timer_set(line->timer, deadline_us);
-    else if (line->state == LINE_LOOKUP)
+    else if (line->state == LINE_RESOLVE)
         line_take_address(line, (struct line_address){.len = 0},
                           "the name was not resolved in time");
     else
@@ -463,7 +463,7 @@ static void line_on_timer(void *arg)
         else
             line_fail(line, STATE_UNREACHABLE, "no memory to go on");
     } else if (line->state == LINE_IDLE) {
-        line_look_up(line);
+        line_resolve(line);
     } else {
         line_check_silence(line);
     }

@@ -1,5 +1,5 @@
 /*
- * A connection to a node that comes back: it looks the node's name up,
+ * A connection to a node that comes back: it probes the node's name up,
  * connects, does the handshake, and reads when the node has sent something.
  * When that fails, it begins again after a jittered wait. Its owner makes the
  * commands and understands the replies.
@@ -65,7 +65,7 @@ struct engine;
  * function that sends or flushes. What they are given is borrowed.
  *
  * down        each pending call already got its reply, with VOTE_DISCONNECTED
- * confirmed   the probe, which is closed already, found the same node, still
+ * confirmed   the recheck, which is closed already, found the same node, still
  *             fit; else the link goes down
  * reply       sent_us and received_us bound the flight of the call
  * listener_…, subscribed, announced  of the connection for announcements; up
@@ -89,8 +89,8 @@ struct node_events {
 };
 
 enum line_purpose {
-    LINE_LISTENS, /* for announcements: does not ask for rights */
-    LINE_PROBES,  /* asks for the rights that calls need */
+    LINE_LISTENS,  /* for announcements: does not ask for rights */
+    LINE_RECHECKS, /* asks for the rights that calls need */
     /* loads the script, too; and if no address is found it connects to the last
      * good one: the name may lead somewhere else by now */
     LINE_CALLS,
@@ -114,7 +114,7 @@ enum { LINE_BACKOFF_FIRST_US = 20000, LINE_BACKOFF_LAST_US = 500000 };
 enum line_state {
     LINE_CLOSED,
     LINE_IDLE, /* until the wait ends */
-    LINE_LOOKUP,
+    LINE_RESOLVE,
     LINE_CONNECTING,
     LINE_SECURING, /* by TLS; within the time for connecting */
     LINE_HANDSHAKE,

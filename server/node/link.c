@@ -9,10 +9,10 @@
 
 enum {
     FLUSH_BYTES = 64 * 1024, /* that are written in the middle of a turn */
-    /* the longest times from the start of one probe to that of the next, and
+    /* the longest times from the start of one recheck to that of the next, and
        from one that says nothing about the node */
-    PROBE_US = CONFIRMED_US / 2,
-    PROBE_AGAIN_US = 500000,
+    RECHECK_US = CONFIRMED_US / 2,
+    RECHECK_AGAIN_US = 500000,
 };
 
 struct link {
@@ -20,9 +20,9 @@ struct link {
     int node;
 
     bool is_reloading;  /* SCRIPT LOAD was sent again */
-    int64_t doubted_us; /* when a refused call last began a probe; 0: never */
+    int64_t doubted_us; /* when a refused call last began a recheck; 0: never */
     struct line line;
-    struct line probe; /* open while the link is up */
+    struct line recheck; /* open while the link is up */
     struct pipeline pipeline;
     struct line_address address; /* of the last connection; len 0: none */
 };
@@ -36,7 +36,7 @@ static void link_on_down(void *ctx, enum node_state reason, const char *detail)
     struct pipeline_reply reply;
     int64_t now_us = clock_now_us();
     link->is_reloading = false;
-    line_close(&link->probe);
+    line_close(&link->recheck);
     while (pipeline_drop(&link->pipeline, &reply))
         link->events.reply(link->events.engine, link->node, reply.tag,
                            &reply.script, reply.sent_us, now_us);
@@ -74,18 +74,18 @@ void link_flush(struct link *link)
 /* ---- receiving ---------------------------------------------------------- */
 
 /*
- * The node refuses a command to our user, as its rights have changed. A probe
+ * The node refuses a command to our user, as its rights have changed. A recheck
  * asks for all of them, and takes the link down until they are back: otherwise
  * the node would fail one call after another, and vote in between.
  */
 static void doubt_rights(struct link *link)
 {
     int64_t now_us = clock_now_us();
-    if (link->probe.state != LINE_IDLE ||
-        (link->doubted_us != 0 && now_us - link->doubted_us < PROBE_AGAIN_US))
+    if (link->recheck.state != LINE_IDLE ||
+        (link->doubted_us != 0 && now_us - link->doubted_us < RECHECK_AGAIN_US))
         return;
     link->doubted_us = now_us;
-    line_open(&link->probe, now_us);
+    line_open(&link->recheck, now_us);
 }
 
 /* False: the link went down. */
@@ -160,14 +160,14 @@ static int64_t link_owed_us(void *ctx)
     return pipeline_oldest_us(&link->pipeline);
 }
 
-/* ---- coming up, and probes ---------------------------------------------- */
+/* ---- coming up, and rechecks --------------------------------------------- */
 
-/* Up to a quarter sooner, so that many servers do not probe in step. */
-static void probe_after(struct link *link, int64_t since_us, int64_t wait_us)
+/* Up to a quarter sooner, so that many servers do not recheck in step. */
+static void recheck_after(struct link *link, int64_t since_us, int64_t wait_us)
 {
     uint32_t random;
-    random_fill(&random, sizeof random);
-    line_open(&link->probe, since_us + wait_us - random % (wait_us / 4 + 1));
+    random_bytes(&random, sizeof random);
+    line_open(&link->recheck, since_us + wait_us - random % (wait_us / 4 + 1));
 }
 
 /* Remembers the address. True if the last connection had another one. */
@@ -187,16 +187,16 @@ static void link_on_up(void *ctx, const struct node_facts *facts)
     with_move.has_moved = has_moved(link);
     pipeline_begin(&link->pipeline, link->line.wire, link->line.handshake.sha);
     if (facts->confirmed_us == 0) /* the last good address */
-        probe_after(link, clock_now_us(), PROBE_AGAIN_US);
+        recheck_after(link, clock_now_us(), RECHECK_AGAIN_US);
     else
-        probe_after(link, facts->confirmed_us, PROBE_US);
+        recheck_after(link, facts->confirmed_us, RECHECK_US);
     link->events.up(link->events.engine, link->node, &with_move);
 }
 
-static void on_probe_up(void *ctx, const struct node_facts *facts)
+static void on_recheck_up(void *ctx, const struct node_facts *facts)
 {
     struct link *link = ctx;
-    line_close(&link->probe);
+    line_close(&link->recheck);
     if (strcmp(facts->run_id, link->line.handshake.run_id) != 0) {
         /* What the old server still owes would be no vote: do not wait for it.
          */
@@ -213,11 +213,12 @@ static void on_probe_up(void *ctx, const struct node_facts *facts)
                               : facts->evicts);
         return;
     }
-    probe_after(link, facts->confirmed_us, PROBE_US);
+    recheck_after(link, facts->confirmed_us, RECHECK_US);
     link->events.confirmed(link->events.engine, link->node, facts);
 }
 
-static void on_probe_down(void *ctx, enum node_state reason, const char *detail)
+static void on_recheck_down(void *ctx, enum node_state reason,
+                            const char *detail)
 {
     struct link *link = ctx;
     switch (reason) {
@@ -227,7 +228,7 @@ static void on_probe_down(void *ctx, enum node_state reason, const char *detail)
     case STATE_BUSY:
     case STATE_TOO_MANY:
         /* it may pass unaided, and says nothing about the node */
-        probe_after(link, clock_now_us(), PROBE_AGAIN_US);
+        recheck_after(link, clock_now_us(), RECHECK_AGAIN_US);
         break;
     default:
         line_fail(&link->line, reason, detail);
@@ -245,16 +246,16 @@ struct link *link_new(int node, const struct line_setup *setup,
     link->node = node;
     link->events = *events;
     pipeline_init(&link->pipeline, span_of(setup->prefix));
-    struct line_setup for_calls = *setup, for_probes = *setup;
+    struct line_setup for_calls = *setup, for_rechecks = *setup;
     for_calls.purpose = LINE_CALLS;
-    for_probes.purpose = LINE_PROBES;
-    for_probes.beside = &link->line;
+    for_rechecks.purpose = LINE_RECHECKS;
+    for_rechecks.beside = &link->line;
     const struct line_events of_calls = {link_on_up, link_on_heard,
                                          link_on_down, link_owed_us, link};
-    const struct line_events of_probes = {
-        .up = on_probe_up, .down = on_probe_down, .ctx = link};
+    const struct line_events of_rechecks = {
+        .up = on_recheck_up, .down = on_recheck_down, .ctx = link};
     if (!line_init(&link->line, &for_calls, &of_calls) ||
-        !line_init(&link->probe, &for_probes, &of_probes)) {
+        !line_init(&link->recheck, &for_rechecks, &of_rechecks)) {
         link_free(link);
         return NULL;
     }
@@ -266,7 +267,7 @@ void link_free(struct link *link)
 {
     if (link == NULL)
         return;
-    line_fini(&link->probe);
+    line_fini(&link->recheck);
     line_fini(&link->line);
     pipeline_fini(&link->pipeline);
     free(link);

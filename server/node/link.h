@@ -3,8 +3,8 @@
  * Calls to one node and their replies, over a line (line.h). Garbage, or more
  * than was asked for, ends the connection.
  *
- * While it is up, a probe finds out again and again whether the node's name
- * still leads to it: it looks the name up, connects, asks for the run_id and
+ * While it is up, a recheck finds out again and again whether the node's name
+ * still leads to it: it resolves the name, connects, asks for the run_id and
  * closes. The link's connection cannot tell: it would go on working with a
  * server that no new client finds, while they find another one.
  */

@@ -37,10 +37,10 @@ struct span script_rights_sha(void)
 char script_letter_of(const struct call *call)
 {
     static const char letters[CALL_KINDS] = {
-        [CALL_LOOK] = 'k',    [CALL_ADMIT] = 'm',   [CALL_READMIT] = 'n',
-        [CALL_REVOKE] = 'v',  [CALL_ACQUIRE] = 'a', [CALL_REPEAT] = 'g',
-        [CALL_EXTEND] = 'e',  [CALL_REPAIR] = 'p',  [CALL_RELEASE] = 'r',
-        [CALL_INSPECT] = 'i', [CALL_TOKENS] = 't',  [CALL_LISTEN] = 'l',
+        [CALL_PROBE] = 'k',   [CALL_ADMIT] = 'm',     [CALL_READMIT] = 'n',
+        [CALL_REVOKE] = 'v',  [CALL_ACQUIRE] = 'a',   [CALL_REPEAT] = 'g',
+        [CALL_EXTEND] = 'e',  [CALL_REPLICATE] = 'p', [CALL_RELEASE] = 'r',
+        [CALL_INSPECT] = 'i', [CALL_TOKENS] = 't',    [CALL_LISTEN] = 'l',
         [CALL_SCAN] = 's',    [CALL_SLOTS] = 'f',
     };
     assert(call->kind < CALL_KINDS);
@@ -56,10 +56,10 @@ char script_letter_of(const struct call *call)
 #define BY(kind) (1u << CALL_##kind)
 
 /* These ask for a vote, which the node may refuse. */
-#define BY_SETTERS (BY(ACQUIRE) | BY(REPEAT) | BY(REPAIR))
+#define BY_SETTERS (BY(ACQUIRE) | BY(REPEAT) | BY(REPLICATE))
 #define BY_VOTERS (BY_SETTERS | BY(EXTEND))
 #define BY_WRITERS (BY(ADMIT) | BY(READMIT) | BY(REVOKE))
-#define BY_LOOKERS (BY(RELEASE) | BY(INSPECT) | BY(TOKENS))
+#define BY_READERS (BY(RELEASE) | BY(INSPECT) | BY(TOKENS))
 
 /* A possible answer of the script, and the kinds of call that get it. */
 struct answer {
@@ -76,21 +76,21 @@ static const struct answer letters[LETTERS] = {
     ['G' - 'A'] = {VOTE_GRANTED, BY_SETTERS},
     ['D' - 'A'] = {VOTE_DELETED, BY(RELEASE)},
     ['E' - 'A'] = {VOTE_EXTENDED, BY(EXTEND)},
-    ['F' - 'A'] = {VOTE_FREE, BY_LOOKERS},
-    ['Q' - 'A'] = {VOTE_NOT_ADMITTED, BY_VOTERS | BY_LOOKERS | BY(SLOTS)},
+    ['F' - 'A'] = {VOTE_FREE, BY_READERS},
+    ['Q' - 'A'] = {VOTE_NOT_ADMITTED, BY_VOTERS | BY_READERS | BY(SLOTS)},
     ['L' - 'A'] = {VOTE_LATE, BY_VOTERS},
     ['S' - 'A'] = {VOTE_OUT_OF_RANGE, BY_SETTERS},
-    ['C' - 'A'] = {VOTE_CHANGED, BY_WRITERS | BY(REPAIR)},
+    ['C' - 'A'] = {VOTE_CHANGED, BY_WRITERS | BY(REPLICATE)},
     ['O' - 'A'] = {VOTE_DONE, BY_WRITERS | BY(LISTEN)},
     ['N' - 'A'] = {VOTE_KEY_REFUSED, BY(SCAN)},
     ['R' - 'A'] = {VOTE_GRANTED, BY(REPEAT)},
 };
 
 enum {
-    LOOK_FIELDS = 13,
-    LOOK_TEXTS = 5, /* the word included; then numbers, up to the next ones */
-    LOOK_WITNESSES = 11,
-    LOOK_TRACE = 12,
+    PROBE_FIELDS = 13,
+    PROBE_TEXTS = 5, /* the word included; then numbers, up to the next ones */
+    PROBE_WITNESSES = 11,
+    PROBE_TRACE = 12,
     HELD_FIELDS = 3,
     HELD_OF_SEVERAL_FIELDS = 4,
     SCAN_FIELDS = 3,
@@ -98,7 +98,7 @@ enum {
     TOKENS_FIELDS = 3,
     NUMBER_FIELDS = 2
 };
-static_assert((int)LOOK_FIELDS < (int)SCRIPT_FIELDS_MAX, "and the array");
+static_assert((int)PROBE_FIELDS < (int)SCRIPT_FIELDS_MAX, "and the array");
 
 /* A word and more fields. */
 static const struct {
@@ -118,12 +118,16 @@ static const struct {
     {"STALE", {VOTE_STALE, BY(ACQUIRE) | BY(REPEAT)}, NUMBER_FIELDS},
 };
 
-static const char *const look_words[LOOK_WORDS] = {
-    [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
-    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
-    [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
-    [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
-    [LOOK_MARKED] = "MARKED",
+static const char *const probe_words[PROBE_WORDS] = {
+    [PROBE_ADMITTED] = "ADMITTED",
+    [PROBE_SUPERSEDED] = "SUPERSEDED",
+    [PROBE_OTHER] = "OTHER",
+    [PROBE_MISNAMED] = "MISNAMED",
+    [PROBE_EMPTY] = "EMPTY",
+    [PROBE_BARE] = "BARE",
+    [PROBE_FRESH] = "FRESH",
+    [PROBE_CREATED] = "CREATED",
+    [PROBE_QUARANTINED] = "QUARANTINED",
 };
 
 /* VOTE_UNREADABLE: there is none. */
@@ -277,47 +281,49 @@ static bool is_state(const struct script_field *field)
 }
 
 static struct call_reply
-decode_look(int64_t node_now_us, const struct script_field *fields, int count)
+decode_probe(int64_t node_now_us, const struct script_field *fields, int count)
 {
-    if (count != LOOK_FIELDS)
+    if (count != PROBE_FIELDS)
         return garbage();
-    struct span admit = fields[1].string, mark = fields[2].string;
+    struct span admit = fields[1].string, quarantine = fields[2].string;
     int word = 0;
-    while (word < LOOK_WORDS && !span_is(fields[0].string, look_words[word]))
+    while (word < PROBE_WORDS && !span_is(fields[0].string, probe_words[word]))
         word++;
-    /* if the word says that there is a mark, it is a text without NUL */
-    bool is_marked =
-        word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_MARKED;
-    if (word == LOOK_WORDS ||
-        (is_marked &&
-         (mark.len == 0 || memchr(mark.ptr, '\0', mark.len) != NULL)) ||
-        fields[LOOK_WITNESSES].type != SCRIPT_FIELD_STRING ||
-        fields[LOOK_WITNESSES].string.len > CALL_WITNESSES_MAX ||
-        fields[LOOK_TRACE].type != SCRIPT_FIELD_STRING ||
-        fields[LOOK_TRACE].string.len > CALL_TRACE_MAX)
+    /* if the word says that there is a quarantine record, it is a text without
+     * NUL */
+    bool is_quarantined = word == PROBE_FRESH || word == PROBE_CREATED ||
+                          word == PROBE_QUARANTINED;
+    if (word == PROBE_WORDS ||
+        (is_quarantined &&
+         (quarantine.len == 0 ||
+          memchr(quarantine.ptr, '\0', quarantine.len) != NULL)) ||
+        fields[PROBE_WITNESSES].type != SCRIPT_FIELD_STRING ||
+        fields[PROBE_WITNESSES].string.len > CALL_WITNESSES_MAX ||
+        fields[PROBE_TRACE].type != SCRIPT_FIELD_STRING ||
+        fields[PROBE_TRACE].string.len > CALL_TRACE_MAX)
         return garbage();
-    for (int i = 1; i < LOOK_TEXTS; i++)
+    for (int i = 1; i < PROBE_TEXTS; i++)
         if (!is_state(&fields[i]))
             return garbage();
-    for (int i = LOOK_TEXTS; i < LOOK_WITNESSES; i++)
+    for (int i = PROBE_TEXTS; i < PROBE_WITNESSES; i++)
         if (!script_is_number(&fields[i]))
             return garbage();
     return (struct call_reply){
         .vote = VOTE_DONE,
         .node_now_us = node_now_us,
-        .look = {.word = (enum call_look_word)word,
-                 .admit = admit,
-                 .mark = mark,
-                 .taken = fields[3].string,
-                 .passed = fields[4].string,
-                 .max_ttl_ms = fields[5].integer,
-                 .is_durable = fields[6].integer == 1,
-                 .generation = fields[7].integer,
-                 .rest_us = fields[8].integer,
-                 .number = fields[9].integer,
-                 .is_full = fields[10].integer == 1,
-                 .witnesses = fields[LOOK_WITNESSES].string,
-                 .trace = fields[LOOK_TRACE].string},
+        .probe = {.word = (enum call_probe_word)word,
+                  .admit = admit,
+                  .quarantine = quarantine,
+                  .taken = fields[3].string,
+                  .passed = fields[4].string,
+                  .max_ttl_ms = fields[5].integer,
+                  .is_durable = fields[6].integer == 1,
+                  .generation = fields[7].integer,
+                  .rest_us = fields[8].integer,
+                  .number = fields[9].integer,
+                  .is_full = fields[10].integer == 1,
+                  .witnesses = fields[PROBE_WITNESSES].string,
+                  .trace = fields[PROBE_TRACE].string},
     };
 }
 
@@ -342,8 +348,8 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
         return script_error_reply(fields[0].string);
     if (count < 1 || fields[0].type != SCRIPT_FIELD_STRING)
         return garbage();
-    if (kind == CALL_LOOK)
-        return decode_look(node_now_us, fields, count);
+    if (kind == CALL_PROBE)
+        return decode_probe(node_now_us, fields, count);
     struct call_reply reply = {.vote = find_word(kind, fields[0].string, count),
                                .node_now_us = node_now_us};
     if (reply.vote == VOTE_UNREADABLE || !decode_rest(&reply, kind, fields))

@@ -31,7 +31,7 @@ struct wire;
 /*
  * Starts to connect to a TCP or Unix address of len bytes. It is connected when
  * the descriptor is writable and wire_finish_connect says so. NULL: no
- * memory; else look at wire_error.
+ * memory; else see wire_error.
  */
 struct wire *wire_new(const struct sockaddr *address, socklen_t len);
 void wire_free(struct wire *wire);

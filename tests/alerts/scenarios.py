@@ -80,7 +80,7 @@ SCENARIOS: dict[str, tuple[Series, Series]] = {
         on_both("process_start_time_seconds", "1x9 2x9 3x9 4x9 5x9 6x19",
                 "1x80")),
     "RedlockdNodeNotVoting": (voting("1x4 0x21"), voting("1x4 0x10 1x11")),
-    "RedlockdNodeLostItsMemory": (
+    "RedlockdNodeLostItsData": (
         of_node("redlockd_node_quarantine_seconds", "0x4 66 51 36") |
         of_node("redlockd_node_restarted", "0x7") |
         # the other server was started meanwhile, and does not know better

@@ -42,7 +42,7 @@ static struct span make_admission(struct run *run, state_text text)
     return span_of(text);
 }
 
-static struct span make_mark(struct run *run, state_text text)
+static struct span make_quarantine(struct run *run, state_text text)
 {
     state_text admission;
     (void)make_admission(run, admission);
@@ -87,14 +87,14 @@ static struct span any_found(struct run *run, state_text text)
     return make_admission(run, text);
 }
 
-/* The mark that is there, or another, or none. */
-static struct span any_mark(struct run *run, state_text text)
+/* The quarantine record that is there, or another, or none. */
+static struct span any_quarantine(struct run *run, state_text text)
 {
     if (hands_pick(run, 4) != 0)
-        return span_of(run->memory.mark);
+        return span_of(run->memory.quarantine);
     if (hands_pick(run, 4) == 0)
         return span_of("");
-    return make_mark(run, text);
+    return make_quarantine(run, text);
 }
 
 /* The greatest generation that a caller knows: about that of the node, or less.
@@ -120,12 +120,13 @@ static int64_t any_median(struct run *run)
     }
 }
 
-/* The incarnation of the mark or admission that is there, or another, or none.
+/* The incarnation of the quarantine record or admission that is there, or
+ * another, or none.
  */
 static struct span any_latest(struct run *run, char text[INCARNATION_LEN + 1])
 {
     const char *of =
-        hands_pick(run, 2) != 0 ? run->memory.mark : run->memory.admit;
+        hands_pick(run, 2) != 0 ? run->memory.quarantine : run->memory.admit;
     if (hands_pick(run, 3) == 0)
         return span_of("");
     text[0] = '\0';
@@ -183,7 +184,7 @@ static struct span any_token(struct run *run, int resource,
 
 /* What all calls of a batch have in common. */
 struct shared {
-    bool is_of_locks; /* none looks at the permission or changes it */
+    bool is_of_locks; /* none examines the permission or changes it */
     int crowd;        /* the lock whose readers make most calls; or NO_LOCK */
     bool has_keys;    /* half of these have a key */
     struct span admit;
@@ -196,7 +197,7 @@ struct shared {
 struct call_texts {
     char names[SIM_NAMES_MAX];
     char token[SIM_TOKEN_MAX], number[SIM_TOKEN_MAX];
-    state_text found, mark;
+    state_text found, quarantine;
     char latest[INCARNATION_LEN + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
     char trace[CALL_TRACE_MAX + 1];
@@ -216,8 +217,8 @@ static struct span any_names(struct run *run, enum call_kind kind, int first,
 }
 
 /*
- * Of a repair: mostly that all were missing. Of a repeat: about the number of
- * the token that is there, or of one that somebody may have set, or all that
+ * Of a replication: mostly that all were missing. Of a repeat: about the number
+ * of the token that is there, or of one that somebody may have set, or all that
  * are not ahead. An acquire replaces nobody.
  */
 static int64_t any_seen(struct run *run, const struct call *call, int resource)
@@ -242,7 +243,7 @@ static enum call_kind any_kind_of_locks(struct run *run)
     if (hands_pick(run, 2) == 0)
         return hands_pick(run, 2) == 0 ? CALL_ACQUIRE : CALL_RELEASE;
     if (hands_pick(run, 4) == 0)
-        return hands_pick(run, 2) == 0 ? CALL_EXTEND : CALL_REPAIR;
+        return hands_pick(run, 2) == 0 ? CALL_EXTEND : CALL_REPLICATE;
     int kind =
         CALL_ACQUIRE + (int)hands_pick(run, CALL_SCAN + 1 - CALL_ACQUIRE);
     return kind == CALL_SCAN ? CALL_SLOTS : (enum call_kind)kind;
@@ -268,13 +269,14 @@ static struct span token_of_number(struct run *run, const struct call *call,
     return (struct span){text, (size_t)len};
 }
 
-/* The number is the token's; a repair mostly has the token that is there. */
+/* The number is the token's; a replication mostly has the token that is there.
+ */
 static void choose_number(struct run *run, struct call *call, int resource,
                           char text[SIM_TOKEN_MAX])
 {
     struct token_parts parts;
     call->number = any_number(run, resource);
-    if (call->kind == CALL_REPAIR && hands_pick(run, 3) != 0 &&
+    if (call->kind == CALL_REPLICATE && hands_pick(run, 3) != 0 &&
         token_parse(call->token, &parts))
         call->number = parts.number;
     else
@@ -323,7 +325,7 @@ static void give_key(struct run *run, struct call *call,
         token_there(run, simnode_resource_number(call->resource));
     call->kind = CALL_REPEAT;
     if (hands_pick(run, 4) == 0)
-        call->kind = hands_pick(run, 2) == 0 ? CALL_EXTEND : CALL_REPAIR;
+        call->kind = hands_pick(run, 2) == 0 ? CALL_EXTEND : CALL_REPLICATE;
     struct token_parts parts;
     bool is_there = call->kind != CALL_REPEAT && token_parse(there, &parts);
     /* of two requests: the second half tells tries of one from each other */
@@ -338,13 +340,13 @@ static void give_key(struct run *run, struct call *call,
         call->number = parts.number;
         call->token.len = span_copy(texts->number, there);
     }
-    call->seen = call->kind == CALL_REPAIR
+    call->seen = call->kind == CALL_REPLICATE
                      ? (1 << CALLS_NAMES_MAX) - 1
                      : call->number - 1 - (hands_pick(run, 3) == 0) * 10;
-    call->tombstone_ms = call->kind == CALL_REPAIR ? 60000 : 0;
+    call->tombstone_ms = call->kind == CALL_REPLICATE ? 60000 : 0;
     call->ttl_ms = any_ttl_ms(run, call);
     if (call->kind == CALL_EXTEND && hands_pick(run, 6) == 0)
-        call->ttl_ms = 0; /* only a look */
+        call->ttl_ms = 0; /* only a probe */
     call->readers_max = any_readers_max(run, call->kind);
 }
 
@@ -365,7 +367,7 @@ static void make_reader(struct run *run, const struct shared *shared,
         .node_deadline_us = shared->deadline_us,
         .window_us = CALLS_WINDOW_US,
     };
-    fence_slots(call->resource, call->slots);
+    fence_buckets(call->resource, call->buckets);
     if (hands_pick(run, 20) == 0)
         call->number = any_number(run, shared->crowd);
     call->token = any_token(run, shared->crowd, token);
@@ -379,7 +381,7 @@ static void make_reader(struct run *run, const struct shared *shared,
         give_key(run, call, texts);
 }
 
-/* That of the last look; or one that is too old, or of another memory, or that
+/* That of the last probe; or one that is too old, or of another memory, or that
  * shows the other ID of hands_replid; or none. */
 static struct span any_trace(const struct run *run, const struct call *call,
                              char text[CALL_TRACE_MAX + 1])
@@ -413,7 +415,7 @@ static void make_call(struct run *run, const struct shared *shared,
         .admit = shared->admit,
         .nonce = any_text(run, nonces, NONCES),
         .found = any_found(run, texts->found),
-        .mark = any_mark(run, texts->mark),
+        .quarantine = any_quarantine(run, texts->quarantine),
         .witnesses = any_witnesses(run, texts->witnesses),
         .max_ttl_ms = 1000 + 1000 * hands_pick(run, 3),
         .high_water = any_high_water(run),
@@ -429,15 +431,15 @@ static void make_call(struct run *run, const struct shared *shared,
     };
     /* without a draw of its own, so that the seeds that are kept stay */
     call->dead = span_of(call->max_ttl_ms == 1000 ? "" : "1:dead:");
-    if (kind == CALL_LOOK)
+    if (kind == CALL_PROBE)
         call->trace = any_trace(run, call, texts->trace);
     if (kind == CALL_RELEASE && call->max_ttl_ms != 1000) /* not by force */
         call->tombstone_ms = 0;
     if (has_names) {
-        fence_slots(call->resource, call->slots);
+        fence_buckets(call->resource, call->buckets);
         call->seen = any_seen(run, call, resource);
     }
-    if (kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR)
+    if (kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPLICATE)
         choose_number(run, call, resource, texts->number);
     call->ttl_ms = any_ttl_ms(run, call);
     call->readers_max = any_readers_max(run, call->kind);
@@ -451,9 +453,9 @@ static void make_call(struct run *run, const struct shared *shared,
                            : run->clock_us + (hands_pick(run, 3) - 1) * 500000;
     if (kind == CALL_LISTEN)
         call->listen_us = hands_pick(run, 3) * (CALL_LISTEN_US / 2);
-    if (kind == CALL_LOOK && hands_pick(run, 3) == 0)
+    if (kind == CALL_PROBE && hands_pick(run, 3) == 0)
         call->nonce = (struct span){0};
-    if (kind == CALL_LOOK && call->nonce.len == 0)
+    if (kind == CALL_PROBE && call->nonce.len == 0)
         call->is_watching = hands_pick(run, 2) != 0;
 }
 

@@ -5,7 +5,7 @@
  * Runs random batches of calls through a simulated node and through a real
  * redis-server with the real script, and compares what they reply, what they
  * announce and what state they leave behind, so that the two cannot drift
- * apart. Between the batches other hands change the memory.
+ * apart. Between the batches other hands change the data.
  *
  * The simulated node's clock shows what the real one told. Near the end of a
  * lock the two may tell its last milliseconds apart: that is waited for.
@@ -30,13 +30,14 @@ enum {
 
 /* ---- comparing ---------------------------------------------------------- */
 
-static bool is_same_look(const struct call_look *a, const struct call_look *b)
+static bool is_same_probe(const struct call_probe *a,
+                          const struct call_probe *b)
 {
     return a->word == b->word && span_is_same(a->admit, b->admit) &&
-           span_is_same(a->mark, b->mark) && a->max_ttl_ms == b->max_ttl_ms &&
-           a->is_durable == b->is_durable && a->generation == b->generation &&
-           a->rest_us == b->rest_us && a->number == b->number &&
-           a->is_full == b->is_full &&
+           span_is_same(a->quarantine, b->quarantine) &&
+           a->max_ttl_ms == b->max_ttl_ms && a->is_durable == b->is_durable &&
+           a->generation == b->generation && a->rest_us == b->rest_us &&
+           a->number == b->number && a->is_full == b->is_full &&
            span_is_same(a->witnesses, b->witnesses) &&
            span_is_same(a->taken, b->taken) &&
            span_is_same(a->passed, b->passed) &&
@@ -55,30 +56,31 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
            span_is_same(real->value, sim->value) &&
            span_is_same(real->slots, sim->slots) && real->left == sim->left &&
            span_is_same(real->names, sim->names) &&
-           is_same_look(&real->look, &sim->look);
+           is_same_probe(&real->probe, &sim->probe);
 }
 
 static void print_reply(const char *whose, const struct call_reply *reply)
 {
-    const struct call_look *look = &reply->look;
-    printf(
-        "  %s: %s now %lld generation %lld free %d pttl %lld highest %lld "
-        "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens "
-        "%.*s "
-        "look %d admit %.*s mark %.*s max_ttl %lld durable %d generation %lld "
-        "rest %lld number %lld full %d witnesses %.*s trace %.*s\n",
-        whose, ballot_name(call_ballot(reply)), (long long)reply->node_now_us,
-        (long long)reply->generation, reply->was_free,
-        (long long)reply->pttl_ms, (long long)reply->highest,
-        (long long)reply->listeners, (long long)reply->holders,
-        (int)reply->value.len, reply->value.ptr, (int)reply->slots.len,
-        reply->slots.ptr, (long long)reply->left, (int)reply->names.len,
-        reply->names.ptr, (int)look->word, (int)look->admit.len,
-        look->admit.ptr, (int)look->mark.len, look->mark.ptr,
-        (long long)look->max_ttl_ms, look->is_durable,
-        (long long)look->generation, (long long)look->rest_us,
-        (long long)look->number, look->is_full, (int)look->witnesses.len,
-        look->witnesses.ptr, (int)look->trace.len, look->trace.ptr);
+    const struct call_probe *probe = &reply->probe;
+    printf("  %s: %s now %lld generation %lld free %d pttl %lld highest %lld "
+           "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens "
+           "%.*s "
+           "probe %d admit %.*s quarantine record %.*s max_ttl %lld durable %d "
+           "generation %lld "
+           "rest %lld number %lld full %d witnesses %.*s trace %.*s\n",
+           whose, ballot_name(call_ballot(reply)),
+           (long long)reply->node_now_us, (long long)reply->generation,
+           reply->was_free, (long long)reply->pttl_ms,
+           (long long)reply->highest, (long long)reply->listeners,
+           (long long)reply->holders, (int)reply->value.len, reply->value.ptr,
+           (int)reply->slots.len, reply->slots.ptr, (long long)reply->left,
+           (int)reply->names.len, reply->names.ptr, (int)probe->word,
+           (int)probe->admit.len, probe->admit.ptr, (int)probe->quarantine.len,
+           probe->quarantine.ptr, (long long)probe->max_ttl_ms,
+           probe->is_durable, (long long)probe->generation,
+           (long long)probe->rest_us, (long long)probe->number, probe->is_full,
+           (int)probe->witnesses.len, probe->witnesses.ptr,
+           (int)probe->trace.len, probe->trace.ptr);
 }
 
 static int64_t real_now_ms(void)
@@ -224,7 +226,7 @@ static void simulate(struct run *run, int count,
         bool finds_other = has_other_form(run, &copies[i], clock_us);
         bool was_other = has_other_id(run);
         simnode_execute(&batch, &copies[i], &replies[i]);
-        run->followed += was_other && copies[i].call.kind == CALL_LOOK &&
+        run->followed += was_other && copies[i].call.kind == CALL_PROBE &&
                          run->memory.admit[0] != '\0' && !has_other_id(run);
         count_shared(run, &copies[i], &replies[i].reply, finds_other);
     }
@@ -255,10 +257,10 @@ static void run_real(struct run *run, const struct call calls[CALLS_MAX],
         real_command(run->real, "CONFIG SET maxmemory 0");
 }
 
-static void note_look(struct run *run, const struct call_look *look)
+static void note_probe(struct run *run, const struct call_probe *probe)
 {
-    run->words[look->word]++;
-    run->trace[span_copy(run->trace, look->trace)] = '\0';
+    run->words[probe->word]++;
+    run->trace[span_copy(run->trace, probe->trace)] = '\0';
 }
 
 static bool run_batch(struct run *run)
@@ -288,8 +290,8 @@ static bool run_batch(struct run *run)
             (struct ballot){sim[i].reply.vote, sim[i].reply.state})]++;
         run->several[calls[i].kind] +=
             copies[i].names > 1 && has_done(sim[i].reply.vote);
-        if (calls[i].kind == CALL_LOOK)
-            note_look(run, &sim[i].reply.look);
+        if (calls[i].kind == CALL_PROBE)
+            note_probe(run, &sim[i].reply.probe);
         if (is_same(&real[i].reply, &sim[i].reply))
             continue;
         printf("  call %d of %d: %s %.*s\n", i + 1, count,
@@ -336,25 +338,25 @@ static void print_calls(const char *what, const uint64_t counts[], int from,
 
 static void print_counts(const struct run *run)
 {
-    static const char *const words[LOOK_WORDS] = {
-        "admitted", "superseded", "foreign", "misnamed", "empty",
-        "bare",     "fresh",      "created", "marked"};
+    static const char *const words[PROBE_WORDS] = {
+        "admitted", "superseded", "foreign", "misnamed",   "empty",
+        "bare",     "fresh",      "created", "quarantined"};
     print_calls("", run->calls, 0, CALL_SCAN);
     print_calls("", run->calls, CALL_SLOTS, CALL_SLOTS + 1);
-    print_calls("done: ", run->done, CALL_LOOK, CALL_ACQUIRE);
+    print_calls("done: ", run->done, CALL_PROBE, CALL_ACQUIRE);
     print_calls("several: ", run->several, CALL_ACQUIRE, CALL_INSPECT);
     print_calls("shared: ", run->shared, CALL_ACQUIRE, CALL_INSPECT);
     print_count("shared: ", "replaced", run->replaced);
     print_count("shared: ", "downgrades", run->downgrades);
     print_count("shared: ", "other form", run->other_forms);
     print_count("shared: ", "by hand", run->foreign);
-    print_count("looks: ", "other ID", run->followed);
+    print_count("probes: ", "other ID", run->followed);
     printf("replies\n");
     for (int i = 0; i < BALLOT_KINDS; i++)
         if (run->votes[i] > 0)
             print_count("", ballot_name(ballot_of_number(i)), run->votes[i]);
-    for (int i = 0; i < LOOK_WORDS; i++)
-        print_count("look: ", words[i], run->words[i]);
+    for (int i = 0; i < PROBE_WORDS; i++)
+        print_count("probe: ", words[i], run->words[i]);
 }
 
 static void parse(int argc, char **argv, struct seeds *seeds, int *batches)

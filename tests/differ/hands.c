@@ -26,7 +26,7 @@ const char *hands_admit(struct run *run)
 
 #define HEX "0123456789abcdef0123456789abcdef01234567"
 
-/* Some with a key hash, some that only look like that. */
+/* Some with a key hash, some that only resemble that. */
 const char *hands_token(struct run *run)
 {
     static const char *const tokens[] = {
@@ -189,7 +189,7 @@ static void evict(struct run *run)
     read_process(run);
 }
 
-/* As after a restart, its memory whole: it has thrown nothing away. */
+/* As after a restart, its data whole: it has thrown nothing away. */
 static void begin_life(struct run *run)
 {
     real_command(run->real, "CONFIG RESETSTAT");
@@ -347,7 +347,8 @@ void hands_interfere(struct run *run)
         delete_field(run, "admit", memory->admit, sizeof memory->admit);
         break;
     case 2:
-        delete_field(run, "mark", memory->mark, sizeof memory->mark);
+        delete_field(run, "quarantine", memory->quarantine,
+                     sizeof memory->quarantine);
         break;
     case 3:
         delete_field(run, "durable", &memory->durable, sizeof memory->durable);

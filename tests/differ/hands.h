@@ -15,7 +15,7 @@ struct run {
     struct simmemory memory;
     struct simprocess process;
     int64_t clock_us;               /* the node's, when it last told */
-    char trace[CALL_TRACE_MAX + 1]; /* of the last look */
+    char trace[CALL_TRACE_MAX + 1]; /* of the last probe */
     bool is_heard[SIM_POOL + 2];    /* subscribed to; first the heartbeat, last
                                        the pool */
     char heard[REAL_HEARD_MAX];     /* of the simulated node, like real_hear */
@@ -25,9 +25,9 @@ struct run {
     uint64_t done[CALL_ACQUIRE]; /* of those that change who votes */
     uint64_t votes[BALLOT_KINDS];
     uint64_t several[CALL_KINDS]; /* that did something to several names */
-    uint64_t words[LOOK_WORDS];
+    uint64_t words[PROBE_WORDS];
     uint64_t shared[CALL_KINDS]; /* that did something with a shared token */
-    uint64_t followed;           /* looks that found the memory of a trace */
+    uint64_t followed;           /* probes that found the data of a trace */
     uint64_t replaced, downgrades, other_forms, foreign;
     uint64_t undecided;
 };

@@ -55,7 +55,7 @@ static void list(const struct simmemory *memory, struct fields *fields)
     char name[CALL_NAME_LEN + 4];
     const char durable[] = {memory->durable, '\0'};
     add_text(fields, "admit", memory->admit);
-    add_text(fields, "mark", memory->mark);
+    add_text(fields, "quarantine", memory->quarantine);
     add_text(fields, "taken", memory->taken);
     add_text(fields, "passed", memory->passed);
     add_text(fields, "dead", memory->dead);
@@ -75,7 +75,7 @@ static void list(const struct simmemory *memory, struct fields *fields)
         if (memory->highest[i] == 0)
             continue;
         snprintf(name, sizeof name, "%d",
-                 fence_slot(span_of(simnode_resource(i))));
+                 fence_bucket(span_of(simnode_resource(i))));
         add_number(fields, name, simnumber(memory->highest[i]));
         if (memory->writers[i].of == 0)
             continue;
@@ -84,7 +84,7 @@ static void list(const struct simmemory *memory, struct fields *fields)
                  (long long)memory->writers[i].of,
                  (long long)memory->writers[i].number);
         snprintf(name, sizeof name, "%ds",
-                 fence_slot(span_of(simnode_resource(i))));
+                 fence_bucket(span_of(simnode_resource(i))));
         add_text(fields, name, text);
     }
 }

@@ -25,7 +25,7 @@ SERVERS = 2
 
 
 class Node:
-    """One Redis that keeps its memory across restarts."""
+    """One Redis that keeps its data across restarts."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder, self.name = folder / name, name

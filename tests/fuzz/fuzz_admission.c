@@ -1,8 +1,9 @@
 /*
  * Lines: nodes, epoch, options, and then events, each a letter with the number
  * of a node behind it, and what the event tells in the lines that follow. What
- * nodes tell of admissions, marks and witnesses may be anything that
- * script_decode lets pass; what the fuzzer would not find has a short form.
+ * nodes tell of admissions, quarantine records and witnesses may be anything
+ * that script_decode lets pass; what the fuzzer would not find has a short
+ * form.
  *
  * No node votes that was not seen admitted, none is admitted before its time or
  * before enough others were asked, and whatever is told stays within what the
@@ -17,8 +18,8 @@
 
 enum {
     EVENTS_MAX = 300,
-    LOOK_FIELDS = 12,
-    LOOK_TEXTS = 5,
+    PROBE_FIELDS = 12,
+    PROBE_TEXTS = 5,
     MAX_TTL_MS = 60000,
     TIMEOUT_US = 250000,
     PATIENCE_US = 30000000,
@@ -33,8 +34,8 @@ struct play {
     int64_t now_us;
     bool is_pending[NODES_MAX];
     struct member_action pending[NODES_MAX];
-    bool was_admitted[NODES_MAX]; /* by the last look */
-    /* looks at each node that told the latest incarnation of each, and that
+    bool was_admitted[NODES_MAX]; /* by the last probe */
+    /* examines each node that told the latest incarnation of each, and that
      * incarnation */
     int told[NODES_MAX][NODES_MAX];
     char latest[NODES_MAX][INCARNATION_LEN + 1];
@@ -50,7 +51,7 @@ static int64_t some(struct input *input)
     return input_number(input) & (EXACT_MAX - 1);
 }
 
-/* ---- looks -------------------------------------------------------------- */
+/* ---- probes -------------------------------------------------------------- */
 
 static size_t put(char *room, size_t len, const char *text)
 {
@@ -81,7 +82,7 @@ static size_t put_expected(const struct member *it, char *room,
 /*
  * "=" is an admission that the server expects, with the incarnation that it
  * knows, or that of a digit behind it; "~" that of an older life; "*" and a
- * digit, in a mark, is one of this life with that incarnation.
+ * digit, in a quarantine record, is one of this life with that incarnation.
  */
 static struct span expand(const struct play *play, int node, struct span text,
                           const char *begins, char room[CALL_WITNESSES_MAX])
@@ -91,14 +92,15 @@ static struct span expand(const struct play *play, int node, struct span text,
     char begin = '\0';
     if (text.len == 1 || text.len == 2)
         begin = text.ptr[0];
-    bool is_mark = begin == '*';
+    bool is_quarantine = begin == '*';
     if (begin == '\0' || strchr(begins, begin) == NULL ||
-        it->admit[0] == '\0' || (is_mark && text.len == 1))
+        it->admit[0] == '\0' || (is_quarantine && text.len == 1))
         return text;
     struct span incarnation = span_of(it->incarnation);
     if (text.len == 2)
         incarnation = (struct span){digits, put_number(digits, 0, text.ptr[1])};
-    size_t len = put_expected(it, room, incarnation, is_mark ? ":" : ":0");
+    size_t len =
+        put_expected(it, room, incarnation, is_quarantine ? ":" : ":0");
     if (begin == '~')
         room[len - sizeof memory] ^= 1;
     return (struct span){room, len};
@@ -129,13 +131,13 @@ static struct script_field field(enum script_field_type type, struct span text,
     return (struct script_field){type, number, text};
 }
 
-static bool is_look(const struct member_action *action)
+static bool is_check(const struct member_action *action)
 {
-    return action->kind == MEMBER_PROBE || action->kind == MEMBER_LOOK;
+    return action->kind == MEMBER_OBSERVE || action->kind == MEMBER_PROBE;
 }
 
 /*
- * Whom this look, at a node that is admitted, counts for: those whose latest
+ * Whom this probe, at a node that is admitted, counts for: those whose latest
  * incarnation it tells, even if the server has not seen it on the node itself
  * yet.
  */
@@ -163,42 +165,43 @@ static struct span take_part(struct span *text)
     return part;
 }
 
-/* The mark's line may tell what was taken and passed as well. */
-static void look(struct play *play, struct input *input, int node)
+/* The quarantine record's line may tell what was taken and passed as well. */
+static void probe(struct play *play, struct input *input, int node)
 {
-    char admit[CALL_WITNESSES_MAX], mark[CALL_WITNESSES_MAX],
+    char admit[CALL_WITNESSES_MAX], quarantine[CALL_WITNESSES_MAX],
         heard[CALL_WITNESSES_MAX], taken[CALL_WITNESSES_MAX];
-    struct script_field fields[LOOK_FIELDS];
+    struct script_field fields[PROBE_FIELDS];
     fields[0] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
     fields[1] = field(SCRIPT_FIELD_STRING,
                       expand(play, node, input_line(input), "=~", admit), 0);
     struct span line = input_line(input);
     fields[2] = field(SCRIPT_FIELD_STRING,
-                      expand(play, node, take_part(&line), "*", mark), 0);
+                      expand(play, node, take_part(&line), "*", quarantine), 0);
     fields[3] = field(SCRIPT_FIELD_STRING,
                       expand(play, node, take_part(&line), "=~", taken), 0);
     fields[4] = field(SCRIPT_FIELD_STRING, line, 0);
-    for (int i = LOOK_TEXTS; i < LOOK_FIELDS - 1; i++)
+    for (int i = PROBE_TEXTS; i < PROBE_FIELDS - 1; i++)
         fields[i] =
             field(SCRIPT_FIELD_INTEGER, span_of(""), input_number(input));
-    fields[LOOK_FIELDS - 1] =
+    fields[PROBE_FIELDS - 1] =
         field(SCRIPT_FIELD_STRING,
               expand_witnesses(play, node, input_line(input), heard), 0);
-    struct call_reply reply = script_decode(CALL_LOOK, 1, fields, LOOK_FIELDS);
-    if (!play->is_pending[node] || !is_look(&play->pending[node]) ||
+    struct call_reply reply =
+        script_decode(CALL_PROBE, 1, fields, PROBE_FIELDS);
+    if (!play->is_pending[node] || !is_check(&play->pending[node]) ||
         reply.vote != VOTE_DONE)
         return;
-    members_on_look(&play->members, node, &reply.look, play->now_us,
-                    play->now_us);
-    play->was_admitted[node] = reply.look.word == LOOK_ADMITTED;
+    members_on_probe(&play->members, node, &reply.probe, play->now_us,
+                     play->now_us);
+    play->was_admitted[node] = reply.probe.word == PROBE_ADMITTED;
     play->is_pending[node] = false;
     note_told(play, node);
 }
 
 /* ---- actions ------------------------------------------------------------ */
 
-/* A majority of others were seen to know of it twice; or it was marked for a
- * quarantine, and fewer of them vote. */
+/* A majority of others were seen to know of it twice; or it was quarantined for
+ * a quarantine, and fewer of them vote. */
 static void check_time(const struct play *play, int node)
 {
     const struct members *members = &play->members;
@@ -228,8 +231,8 @@ static void check_action(const struct play *play,
     assert(it->phase != MEMBER_DOWN && !play->is_pending[action->node]);
     if (!is_admission)
         return;
-    assert(it->phase == MEMBER_MARKED && it->mark[0] != '\0');
-    assert(!rules_has_foreign(members, play->now_us));
+    assert(it->phase == MEMBER_QUARANTINED && it->quarantine[0] != '\0');
+    assert(!rules_has_other(members, play->now_us));
     assert(action->kind != MEMBER_READMIT || it->is_restarted);
     assert(!it->is_outdated);
     /* an incarnation under other names may count instead */
@@ -254,7 +257,7 @@ static void act(struct play *play)
 static void end_action(struct play *play, int node, bool is_done)
 {
     const struct member_action *action = &play->pending[node];
-    if (!play->is_pending[node] || (is_done && is_look(action)))
+    if (!play->is_pending[node] || (is_done && is_check(action)))
         return;
     play->is_pending[node] = false;
     if (is_done)
@@ -300,7 +303,7 @@ static void happen(struct play *play, struct input *input, char event, int node)
         play->now_us += some(input) >> 13;
         return;
     case 'l':
-        look(play, input, node);
+        probe(play, input, node);
         return;
     case 'k':
     case 'f':
@@ -342,7 +345,8 @@ static void check_node(const struct play *play, int node)
                play->was_admitted[node]);
     assert(strnlen(it->admit, sizeof it->admit) < sizeof it->admit);
     assert(strnlen(it->found, sizeof it->found) < sizeof it->found);
-    assert(strnlen(it->mark, sizeof it->mark) < sizeof it->mark);
+    assert(strnlen(it->quarantine, sizeof it->quarantine) <
+           sizeof it->quarantine);
     int64_t left_us = rules_remaining_us(members, node, play->now_us);
     assert(left_us >= 0 && left_us <= REST_MOST_US);
     if (it->asked.again == 0)

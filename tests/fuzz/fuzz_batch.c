@@ -61,11 +61,11 @@ static bool read_call(struct span line, char names[NAMES_LEN_MAX],
             INT64_C(1700000000000000) + (int64_t)rest.len * LATER_US,
         .window_us = 15000000,
         .seen = INT64_MAX,
-        .tombstone_ms = kind == CALL_REPAIR ? INT64_MAX : 0,
+        .tombstone_ms = kind == CALL_REPLICATE ? INT64_MAX : 0,
     };
     if (names_count(call->resource) > NAMES_MAX)
         return false;
-    fence_slots(call->resource, call->slots);
+    fence_buckets(call->resource, call->slots);
     for (int i = 0; i < NAMES_MAX; i++)
         call->slots[i] %= SLOTS;
     return true;
@@ -153,11 +153,11 @@ static void take_call(struct places *at, const struct batch *batch,
     }
     for (int i = 0; i < count; i++)
         at->arg = take_number(at->arg, call->slots[i]);
-    if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
+    if (call->kind == CALL_REPEAT || call->kind == CALL_REPLICATE)
         at->arg = take_number(at->arg, call->seen);
     if (call->kind == CALL_REPEAT)
         at->arg = take_number(at->arg, call->readers_max);
-    if (call->kind == CALL_REPAIR)
+    if (call->kind == CALL_REPLICATE)
         at->arg = take_number(at->arg, call->tombstone_ms);
 }
 

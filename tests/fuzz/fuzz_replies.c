@@ -84,7 +84,7 @@ static bool may_answer(enum call_kind kind, enum vote vote)
     switch (vote) {
     case VOTE_GRANTED:
         return kind == CALL_ACQUIRE || kind == CALL_REPEAT ||
-               kind == CALL_REPAIR;
+               kind == CALL_REPLICATE;
     case VOTE_EXTENDED:
         return kind == CALL_EXTEND;
     case VOTE_DELETED:
@@ -94,7 +94,7 @@ static bool may_answer(enum call_kind kind, enum vote vote)
     case VOTE_DONE:
         return kind < CALL_ACQUIRE || kind >= CALL_LISTEN;
     case VOTE_CHANGED:
-        return kind < CALL_ACQUIRE || kind == CALL_REPAIR;
+        return kind < CALL_ACQUIRE || kind == CALL_REPLICATE;
     case VOTE_HELD:
         return kind >= CALL_ACQUIRE && kind < CALL_LISTEN;
     case VOTE_FREE:
@@ -105,16 +105,16 @@ static bool may_answer(enum call_kind kind, enum vote vote)
     }
 }
 
-static void check_look(const struct call_look *look)
+static void check_probe(const struct call_probe *probe)
 {
-    assert(look->word < LOOK_WORDS);
-    assert(look->admit.len <= CALL_STATE_MAX &&
-           look->mark.len <= CALL_STATE_MAX &&
-           look->witnesses.len <= CALL_WITNESSES_MAX);
-    assert(is_within(look->max_ttl_ms, 0, EXACT_MAX));
-    assert(is_within(look->generation, 0, EXACT_MAX));
-    assert(is_within(look->rest_us, 0, EXACT_MAX));
-    assert(is_within(look->number, 0, EXACT_MAX));
+    assert(probe->word < PROBE_WORDS);
+    assert(probe->admit.len <= CALL_STATE_MAX &&
+           probe->quarantine.len <= CALL_STATE_MAX &&
+           probe->witnesses.len <= CALL_WITNESSES_MAX);
+    assert(is_within(probe->max_ttl_ms, 0, EXACT_MAX));
+    assert(is_within(probe->generation, 0, EXACT_MAX));
+    assert(is_within(probe->rest_us, 0, EXACT_MAX));
+    assert(is_within(probe->number, 0, EXACT_MAX));
 }
 
 static void check_reply(enum call_kind kind, const struct call_reply *reply)
@@ -143,8 +143,8 @@ static void check_reply(enum call_kind kind, const struct call_reply *reply)
         assert(reply->listeners == 0);
     if (vote_is_answer(reply->vote))
         assert(reply->node_now_us > 0);
-    if (kind == CALL_LOOK && reply->vote == VOTE_DONE)
-        check_look(&reply->look);
+    if (kind == CALL_PROBE && reply->vote == VOTE_DONE)
+        check_probe(&reply->probe);
 }
 
 /* The bytes are the wire's, and gone with the next reply. */
@@ -171,12 +171,12 @@ static void hear(struct heard *heard, struct span calls, struct span bytes,
         struct call_reply *kept = &heard->replies[heard->count++];
         *kept = reply.script;
         keep(heard, &kept->value);
-        keep(heard, &kept->look.admit);
-        keep(heard, &kept->look.mark);
-        keep(heard, &kept->look.taken);
-        keep(heard, &kept->look.passed);
-        keep(heard, &kept->look.witnesses);
-        keep(heard, &kept->look.trace);
+        keep(heard, &kept->probe.admit);
+        keep(heard, &kept->probe.quarantine);
+        keep(heard, &kept->probe.taken);
+        keep(heard, &kept->probe.passed);
+        keep(heard, &kept->probe.witnesses);
+        keep(heard, &kept->probe.trace);
     }
     assert(heard->end != PIPELINE_LOADED);
     peer_end(&peer);
@@ -184,14 +184,15 @@ static void hear(struct heard *heard, struct span calls, struct span bytes,
 
 /* ---- the same again ------------------------------------------------------ */
 
-static void check_same_look(const struct call_look *a,
-                            const struct call_look *b)
+static void check_same_probe(const struct call_probe *a,
+                             const struct call_probe *b)
 {
     assert(a->word == b->word && a->max_ttl_ms == b->max_ttl_ms &&
            a->is_durable == b->is_durable && a->generation == b->generation &&
            a->rest_us == b->rest_us && a->number == b->number &&
            a->is_full == b->is_full);
-    assert(span_is_same(a->admit, b->admit) && span_is_same(a->mark, b->mark) &&
+    assert(span_is_same(a->admit, b->admit) &&
+           span_is_same(a->quarantine, b->quarantine) &&
            span_is_same(a->taken, b->taken) &&
            span_is_same(a->passed, b->passed) &&
            span_is_same(a->witnesses, b->witnesses) &&
@@ -205,7 +206,7 @@ static void check_same_reply(const struct call_reply *a,
            a->generation == b->generation && a->pttl_ms == b->pttl_ms &&
            a->highest == b->highest && a->listeners == b->listeners);
     assert(span_is_same(a->value, b->value));
-    check_same_look(&a->look, &b->look);
+    check_same_probe(&a->probe, &b->probe);
 }
 
 static void check_same(const struct heard *a, const struct heard *b)
@@ -229,25 +230,25 @@ static void say_number(FILE *out, int64_t number)
     (void)fprintf(out, ":%lld\r\n", (long long)number);
 }
 
-static void say_look(FILE *out, const struct call_look *look)
+static void say_probe(FILE *out, const struct call_probe *probe)
 {
-    static const char *const words[LOOK_WORDS] = {
-        "ADMITTED", "SUPERSEDED", "FOREIGN", "MISNAMED", "EMPTY",
-        "BARE",     "FRESH",      "CREATED", "MARKED"};
+    static const char *const words[PROBE_WORDS] = {
+        "ADMITTED", "SUPERSEDED", "OTHER",   "MISNAMED",   "EMPTY",
+        "BARE",     "FRESH",      "CREATED", "QUARANTINED"};
     (void)fputs("*13\r\n", out);
-    say_string(out, span_of(words[look->word]));
-    say_string(out, look->admit);
-    say_string(out, look->mark);
-    say_string(out, look->taken);
-    say_string(out, look->passed);
-    say_number(out, look->max_ttl_ms);
-    say_number(out, look->is_durable);
-    say_number(out, look->generation);
-    say_number(out, look->rest_us);
-    say_number(out, look->number);
-    say_number(out, look->is_full);
-    say_string(out, look->witnesses);
-    say_string(out, look->trace);
+    say_string(out, span_of(words[probe->word]));
+    say_string(out, probe->admit);
+    say_string(out, probe->quarantine);
+    say_string(out, probe->taken);
+    say_string(out, probe->passed);
+    say_number(out, probe->max_ttl_ms);
+    say_number(out, probe->is_durable);
+    say_number(out, probe->generation);
+    say_number(out, probe->rest_us);
+    say_number(out, probe->number);
+    say_number(out, probe->is_full);
+    say_string(out, probe->witnesses);
+    say_string(out, probe->trace);
 }
 
 /* The letter of this answer: '.' if there is a detail, '\0' if this one stands
@@ -261,7 +262,7 @@ static char say_letter(enum call_kind kind, const struct call_reply *reply)
         [VOTE_LATE] = 'L',    [VOTE_OUT_OF_RANGE] = 'S',
         [VOTE_FREE] = 'F',    [VOTE_STALE] = '.',
         [VOTE_HELD] = '.'};
-    bool has_detail = (kind == CALL_LOOK && reply->vote == VOTE_DONE) ||
+    bool has_detail = (kind == CALL_PROBE && reply->vote == VOTE_DONE) ||
                       (kind == CALL_EXTEND && reply->vote == VOTE_FREE) ||
                       reply->listeners > 0;
     if (has_detail)
@@ -272,8 +273,8 @@ static char say_letter(enum call_kind kind, const struct call_reply *reply)
 static void say_detail(FILE *out, enum call_kind kind,
                        const struct call_reply *reply)
 {
-    if (kind == CALL_LOOK) {
-        say_look(out, &reply->look);
+    if (kind == CALL_PROBE) {
+        say_probe(out, &reply->probe);
     } else if (reply->vote == VOTE_HELD) {
         (void)fputs("*3\r\n$4\r\nHELD\r\n", out);
         say_number(out, reply->pttl_ms);

@@ -1,8 +1,8 @@
 /*
  * Lines: how many nodes, which of them tells, the high-water mark of each,
  * whose last digit is that of its incarnation, and then what it tells of the
- * others. High-water marks and incarnations only rise, and what a server says
- * of them is what another one hears.
+ * others. High-water quarantine records and incarnations only rise, and what a
+ * server says of them is what another one hears.
  */
 #include <assert.h>
 #include <string.h>
@@ -18,8 +18,8 @@ static const char none[] = "00000000000000000000000000";
 
 static void tell(struct witness *witness, int node, struct span text)
 {
-    const struct call_look look = {.word = LOOK_ADMITTED, .witnesses = text};
-    witness_on_told(witness, node, &look, 9, 10);
+    const struct call_probe probe = {.word = PROBE_ADMITTED, .witnesses = text};
+    witness_on_told(witness, node, &probe, 9, 10);
 }
 
 static void check_heard(const struct witness *witness, int node)

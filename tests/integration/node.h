@@ -28,7 +28,7 @@ void node_disconnect(struct node *node);
 struct redisContext *node_connect(const struct node *node);
 
 /*
- * Makes node a replica of source, and waits until it has the memory. It stays
+ * Makes node a replica of source, and waits until it has the data. It stays
  * a replica until REPLICAOF NO ONE.
  */
 void node_replicate(struct node *node, struct node *source);
@@ -50,7 +50,7 @@ void node_cut_file(const struct node *node, long length);
 /* Starts copy, a node of its own, with the memory that node has now. */
 void node_start_copy(struct node *copy, const struct node *node);
 
-/* node has the memory of copy from now on; it keeps its run_id. */
+/* node has the data of copy from now on; it keeps its run_id. */
 void node_bring_back(struct node *node, struct node *copy);
 
 /* How many nodes have this key. */

@@ -60,7 +60,7 @@ void rival_extend(int server, int ttl_ms, struct holder *holder);
 void rival_expect_refused(const struct holder *holder);
 
 /*
- * The same after node has lost its memory: it must have lost its vote as soon
+ * The same after node has lost its data: it must have lost its vote as soon
  * as the servers have had time to look, and have it again within return_ms.
  */
 void rival_expect_refused_without(const struct holder *holder, int node,

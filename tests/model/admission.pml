@@ -1,22 +1,22 @@
 /* Admission: rules 1 to 5 of docs/guarantees.md, and REVOKE of rules 8 and 10.
  *
  * Three nodes lose their memory any number of times: restarted empty, with an
- * old dump, flushed (the run_id stays), revoked. Two servers look at them, at
+ * old dump, flushed (the run_id stays), revoked. Two servers read them, at
  * any time or never (as with a lost connection), and each keeps its timer of
- * one mark. One ADMIT at a time may wait in a node's socket and run later. Two
+ * one quarantine record. One ADMIT at a time may wait in a node's socket and run later. Two
  * clients take the lock, through any server: the script on the node decides.
  *
  * Rules that can be switched off:
  *   NO_ADMIT_CHECK    rule 2: a server asks at the heartbeat, not the script
- *   ADMIT_BY_RUN_ID   rule 2: the same run_id is taken for the same memory
+ *   ADMIT_BY_RUN_ID   rule 2: the same run_id is taken for the same data
  *   NO_ADMIT_RUN_ID   rule 2: `admit` does not name the run_id
- *   NO_MARK_RUN_ID    rule 3: `mark` does not name the run_id
- *   NO_MARK_NONCE     rule 3: `mark` has no nonce
- *   TIMER_BY_RUN_ID   rule 4: the timer belongs to a run_id, not to a mark
+ *   NO_QUARANTINE_RUN_ID    rule 3: `quarantine record` does not name the run_id
+ *   NO_QUARANTINE_NONCE     rule 3: `quarantine record` has no nonce
+ *   TIMER_BY_RUN_ID   rule 4: the timer belongs to a run_id, not to a quarantine record
  *   UPTIME_TIMER      rule 4: the node's uptime is trusted
  *   SHORT_TIMER       rule 4: Q is less than the greatest max_ttl
  *   BLIND_ADMIT       rule 5: ADMIT compares nothing
- *   OLD_MARK_REVOKE   rule 8: REVOKE sets the previous mark, no new nonce
+ *   OLD_QUARANTINE_REVOKE   rule 8: REVOKE sets the previous quarantine record, no new nonce
  */
 #include "common.pml"
 
@@ -31,26 +31,26 @@
 /* What is stored on the nodes. */
 mtype = {NONE, CURRENT, OLDER}; /* the run_id that `admit` names */
 mtype admit[NODES] = CURRENT;
-byte mark[NODES];                   /* its nonce; 0: no mark */
-bit mark_is_old[NODES];             /* it names an older run_id */
+byte quarantine[NODES];                   /* its nonce; 0: no quarantine record */
+bit quarantine_is_old[NODES];             /* it names an older run_id */
 /* Node 0 saves dumps; the others restart empty. */
 bit dump_admit;
-byte dump_mark;
+byte dump_quarantine;
 
 /* What the servers know. */
-byte watch[SERVERS * NODES];        /* the mark whose timer runs */
+byte watch[SERVERS * NODES];        /* the quarantine record whose timer runs */
 byte timer[SERVERS * NODES];
-byte late_mark;                 /* of an ADMIT in a socket; 0: none */
-#ifdef OLD_MARK_REVOKE
-byte last_mark[NODES];
+byte late_quarantine;                 /* of an ADMIT in a socket; 0: none */
+#ifdef OLD_QUARANTINE_REVOKE
+byte last_quarantine[NODES];
 #endif
 
-/* Nonces are random: a mark that is neither on the node nor in its dump never
+/* Nonces are random: a quarantine record that is neither on the node nor in its dump never
  * appears again. Forgetting who watched it keeps the model finite. */
 inline forget(n, nonce)
 {
-#if !defined(NO_MARK_NONCE) && !defined(TIMER_BY_RUN_ID) && \
-    !defined(OLD_MARK_REVOKE)
+#if !defined(NO_QUARANTINE_NONCE) && !defined(TIMER_BY_RUN_ID) && \
+    !defined(OLD_QUARANTINE_REVOKE)
     if
     :: watch[AT(0, n)] == nonce -> watch[AT(0, n)] = 0; timer[AT(0, n)] = 0
     :: else
@@ -64,14 +64,14 @@ inline forget(n, nonce)
 #endif
 }
 
-inline lose_mark(n)
+inline lose_quarantine(n)
 {
 #ifndef BLIND_ADMIT
     /* the compare-and-set would do nothing */
     if
-    :: n == LATE && late_mark == mark[n] ->
-#if !defined(NO_MARK_NONCE) && !defined(OLD_MARK_REVOKE)
-        late_mark = 0
+    :: n == LATE && late_quarantine == quarantine[n] ->
+#if !defined(NO_QUARANTINE_NONCE) && !defined(OLD_QUARANTINE_REVOKE)
+        late_quarantine = 0
 #else
         skip
 #endif
@@ -79,33 +79,33 @@ inline lose_mark(n)
     fi;
 #endif
     if
-    :: mark[n] != 0 && !(n == 0 && mark[n] == dump_mark) ->
-        forget(n, mark[n])
+    :: quarantine[n] != 0 && !(n == 0 && quarantine[n] == dump_quarantine) ->
+        forget(n, quarantine[n])
     :: else
     fi;
-    mark[n] = 0;
-    mark_is_old[n] = 0
+    quarantine[n] = 0;
+    quarantine_is_old[n] = 0
 }
 
-inline write_mark(n)
+inline write_quarantine(n)
 {
-#ifdef NO_MARK_NONCE
-    mark[n] = 1;
+#ifdef NO_QUARANTINE_NONCE
+    quarantine[n] = 1;
 #else
-    mark[n] = (n == 0 && dump_mark == 1 -> 2 : 1);
+    quarantine[n] = (n == 0 && dump_quarantine == 1 -> 2 : 1);
 #endif
-    mark_is_old[n] = 0
+    quarantine_is_old[n] = 0
 }
 
-#ifdef NO_MARK_RUN_ID
-#define IS_OLD_MARK(n) false
+#ifdef NO_QUARANTINE_RUN_ID
+#define IS_OLD_QUARANTINE(n) false
 #else
-#define IS_OLD_MARK(n) mark_is_old[n]
+#define IS_OLD_QUARANTINE(n) quarantine_is_old[n]
 #endif
 
 /* Rule 3; then rule 4 starts a timer. Stands for the handshake, the heartbeat,
- * and the look after each QUARANTINED. */
-inline look(s, n)
+ * and the probe after each QUARANTINED. */
+inline probe(s, n)
 {
     if
     :: admit[n] == CURRENT ->
@@ -117,37 +117,37 @@ inline look(s, n)
 #endif
     :: else ->
         if
-        :: mark[n] == 0 || IS_OLD_MARK(n) ->
-            lose_mark(n);
-            write_mark(n)
+        :: quarantine[n] == 0 || IS_OLD_QUARANTINE(n) ->
+            lose_quarantine(n);
+            write_quarantine(n)
         :: else
         fi;
         if
-        :: watch[AT(s, n)] != mark[n] ->
+        :: watch[AT(s, n)] != quarantine[n] ->
 #ifdef TIMER_BY_RUN_ID
             timer[AT(s, n)] = (watch[AT(s, n)] == 0 -> 0 : timer[AT(s, n)]);
 #else
             timer[AT(s, n)] = 0;
 #endif
-            watch[AT(s, n)] = mark[n]
+            watch[AT(s, n)] = quarantine[n]
         :: else
         fi
     fi
 }
 
-/* Rule 5; also removes the mark. */
+/* Rule 5; also removes the quarantine record. */
 inline run_admit(n, nonce)
 {
     if
 #ifdef BLIND_ADMIT
     :: true ->
 #else
-    :: mark[n] == nonce && !IS_OLD_MARK(n) ->
+    :: quarantine[n] == nonce && !IS_OLD_QUARANTINE(n) ->
 #endif
-#ifdef OLD_MARK_REVOKE
-        last_mark[n] = mark[n];
+#ifdef OLD_QUARANTINE_REVOKE
+        last_quarantine[n] = quarantine[n];
 #endif
-        lose_mark(n);
+        lose_quarantine(n);
         admit[n] = CURRENT;
 #ifdef REACH_READMIT
         is_reached = true;
@@ -179,34 +179,34 @@ inline tick()
 
 inline send_admit_late(n)
 {
-    late_mark = mark[n]
+    late_quarantine = quarantine[n]
 }
 
 inline run_late_admit(n)
 {
-    late = late_mark;
-    late_mark = 0;
+    late = late_quarantine;
+    late_quarantine = 0;
     run_admit(n, late);
     late = 0
 }
 
-/* Its clock stepped and keys vanished: `admit` deleted, a new mark. */
+/* Its clock stepped and keys vanished: `admit` deleted, a new quarantine record. */
 inline revoke(n)
 {
     admit[n] = NONE;
     lock[n] = 0;
-    lose_mark(n);
-#ifdef OLD_MARK_REVOKE
-    mark[n] = (last_mark[n] != 0 -> last_mark[n] : 1)
+    lose_quarantine(n);
+#ifdef OLD_QUARANTINE_REVOKE
+    quarantine[n] = (last_quarantine[n] != 0 -> last_quarantine[n] : 1)
 #else
-    write_mark(n)
+    write_quarantine(n)
 #endif
 }
 
 inline flush(n) /* FLUSHALL, or REPLICAOF and back */
 {
     lock[n] = 0;
-    lose_mark(n);
+    lose_quarantine(n);
 #ifndef ADMIT_BY_RUN_ID
     admit[n] = NONE
 #endif
@@ -215,40 +215,40 @@ inline flush(n) /* FLUSHALL, or REPLICAOF and back */
 inline restart(n) /* empty, or with the content of the dump */
 {
     lock[n] = 0;
-    lose_mark(n);
+    lose_quarantine(n);
     if
-    :: n == LATE -> late_mark = 0
+    :: n == LATE -> late_quarantine = 0
     :: else
     fi;
     admit[n] = (n == 0 && dump_admit -> OLDER : NONE);
-    mark[n] = (n == 0 -> dump_mark : 0);
-    mark_is_old[n] = (mark[n] != 0)
+    quarantine[n] = (n == 0 -> dump_quarantine : 0);
+    quarantine_is_old[n] = (quarantine[n] != 0)
 }
 
 inline save_dump()
 {
     if
-    :: dump_mark != 0 && dump_mark != mark[0] -> forget(0, dump_mark)
+    :: dump_quarantine != 0 && dump_quarantine != quarantine[0] -> forget(0, dump_quarantine)
     :: else
     fi;
     dump_admit = (admit[0] != NONE);
-    dump_mark = mark[0]
+    dump_quarantine = quarantine[0]
 }
 
 #define TIMER_IS_DONE(s, n) \
     (watch[AT(s, n)] != 0 && timer[AT(s, n)] == Q && \
-     watch[AT(s, n)] == mark[n] && admit[n] != CURRENT)
+     watch[AT(s, n)] == quarantine[n] && admit[n] != CURRENT)
 
 #define SERVER(s, n) \
-    :: d_step { admit[n] != CURRENT || watch[AT(s, n)] -> look(s, n) } \
-    :: d_step { TIMER_IS_DONE(s, n) -> run_admit(n, mark[n]) } \
-    :: d_step { n == LATE && TIMER_IS_DONE(s, n) && late_mark == 0 -> \
+    :: d_step { admit[n] != CURRENT || watch[AT(s, n)] -> probe(s, n) } \
+    :: d_step { TIMER_IS_DONE(s, n) -> run_admit(n, quarantine[n]) } \
+    :: d_step { n == LATE && TIMER_IS_DONE(s, n) && late_quarantine == 0 -> \
                 send_admit_late(n) }
 
 #define NODE(n) \
     :: d_step { VOTES(0, n, MAY_VOTE(n)) -> grant(0, n) } \
     :: d_step { VOTES(1, n, MAY_VOTE(n)) -> grant(1, n) } \
-    :: d_step { n == LATE && late_mark != 0 -> run_late_admit(n) } \
+    :: d_step { n == LATE && late_quarantine != 0 -> run_late_admit(n) } \
     FAULT(admit[n] == CURRENT, revoke(n)) \
     FAULT(true, restart(n)) \
     FLUSH(n) STEP_CLOCK(n)

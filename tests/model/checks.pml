@@ -13,7 +13,7 @@ inline check_holders()
 inline check_grant(c)
 {
 #ifdef REACH_BOTH
-    is_reached = IN(marked, c) && ALL(READS) > 1;
+    is_reached = IN(quarantined, c) && ALL(READS) > 1;
     assert(!is_reached);
 #endif
 #ifdef REACH_WRITER

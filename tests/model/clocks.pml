@@ -40,7 +40,7 @@ byte own[SERVERS]; /* how much time the server's clock lost */
 #define OFFSET(s, n) (2 + ahead[n] + own[s])
 
 bit admit = 1;     /* of node 0 */
-byte away;         /* how long its mark has been watched */
+byte away;         /* how long its quarantine record has been watched */
 
 /* The baselines: from high - wide to high. 0: none. */
 byte high[SERVERS * NODES];
@@ -117,7 +117,7 @@ inline prove(s, n)
     fi
 }
 
-/* REVOKE: `admit` compared, deleted, a new mark. */
+/* REVOKE: `admit` compared, deleted, a new quarantine record. */
 inline revoke(s, n, late)
 {
     if

@@ -10,7 +10,7 @@
  * that time, and after it all locks vanish: what an older round leaves on the
  * nodes can only refuse votes. So locks need no TTL of their own.
  *
- * run.sh looks for the name of the failed assertion. */
+ * run.sh searches for the name of the failed assertion. */
 
 #ifndef NODES
 #define NODES 3

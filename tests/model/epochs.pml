@@ -2,7 +2,7 @@
  *
  * Server 0 has the old configuration, of nodes 0, 1, 2, which votes; server 1
  * the new one, of nodes 1, 2, 3 and with a lower max_ttl: their majorities need
- * not share a node. Both look at nodes at any time or never, and at all of
+ * not share a node. Both examine nodes at any time or never, and at all of
  * theirs just before an ADMIT. Client 0 asks the old server and client 1 the new
  * one, or the other way round. Node 1 forgets once. With SAME_EPOCH the new
  * configuration has no higher epoch.
@@ -15,8 +15,8 @@
  *   NO_FINGERPRINT     rule 3: `admit` does not name the configuration
  *   FOREIGN_ELSEWHERE  rule 3: admits although a foreign node was seen
  *   NO_EPOCHS          rule 3: revokes admissions of another configuration
- *   SOME_MARKS         rule 11: nodes are admitted before all are marked
- *   OWN_MARK           rule 11: Q is counted from each node's own mark
+ *   SOME_QUARANTINES         rule 11: nodes are admitted before all are quarantined
+ *   OWN_QUARANTINE           rule 11: Q is counted from each node's own quarantine record
  *   OWN_TTL            rule 11: Q by this server's max_ttl, not the greatest
  *   ADMITS_ON          rule 3: admits although it saw a higher epoch
  *   ONE_STOPS          rule 3: no vote at all once it saw a higher epoch
@@ -38,14 +38,14 @@
 #define IS_OF(s, n) ((s) == 0 -> (n) < 3 : (n) > 0)
 
 /* What is stored on the nodes: a configuration, by its server + 1; 0: none. A
- * mark names only its epoch: with SAME_EPOCH both have the same. */
-byte admit[NODES], mark[NODES], greatest[NODES];
+ * quarantine record names only its epoch: with SAME_EPOCH both have the same. */
+byte admit[NODES], quarantine[NODES], greatest[NODES];
 
 /* What the servers know. */
-bit is_watched[SERVERS * NODES]; /* the node's mark */
+bit is_watched[SERVERS * NODES]; /* the node's quarantine record */
 byte timer[SERVERS * NODES];
 bit is_foreign[SERVERS * NODES];
-byte looked[SERVERS];            /* at these nodes, in this tick */
+byte probed[SERVERS];            /* at these nodes, in this tick */
 byte max_ttl[SERVERS];           /* the greatest seen */
 bit is_above[SERVERS * NODES];   /* the node has a higher epoch */
 byte took[SERVERS];              /* admissions of the other one */
@@ -92,7 +92,7 @@ byte carried[SERVERS * NODES];   /* an epoch of our nodes, as last seen */
 inline take(s, n)
 {
     admit[n] = 0;
-    mark[n] = 0;
+    quarantine[n] = 0;
     is_watched[AT(1 - s, n)] = 0;
     timer[AT(1 - s, n)] = 0;
 #ifdef NO_EPOCHS
@@ -108,11 +108,11 @@ inline watch(s, n)
     :: admit[n] != 0 -> take(s, n)
     :: else
     fi;
-    mark[n] = EPOCH(s);
+    quarantine[n] = EPOCH(s);
     is_watched[AT(s, n)] = 1
 }
 
-#define IS_ABOVE(s, n) (EPOCH_OF(admit[n]) > EPOCH(s) || mark[n] > EPOCH(s))
+#define IS_ABOVE(s, n) (EPOCH_OF(admit[n]) > EPOCH(s) || quarantine[n] > EPOCH(s))
 
 #ifdef FOLLOWS
 #define IS_OF_SERVER(s, e) ((e) != 0 && ((e) & 1) != (s))
@@ -121,7 +121,7 @@ inline watch(s, n)
      (carried[AT(s, 2)] == (e)) + (carried[AT(s, 3)] == (e)))
 #define IS_OTHER_ABOVE(s, n, e) \
     ((!IS_OF_SERVER(s, admit[n]) && admit[n] > (e)) || \
-     (!IS_OF_SERVER(s, mark[n]) && mark[n] > (e)))
+     (!IS_OF_SERVER(s, quarantine[n]) && quarantine[n] > (e)))
 #define HAS_OTHER(s, e) \
     (IS_OTHER_ABOVE(s, 0, e) || IS_OTHER_ABOVE(s, 1, e) || \
      IS_OTHER_ABOVE(s, 2, e))
@@ -131,7 +131,7 @@ inline watch(s, n)
 inline forget_views(s)
 {
     max_ttl[s] = OLD_T;
-    looked[s] = 0;
+    probed[s] = 0;
 #ifndef STAYS_ESTABLISHED
     is_established[s] = 0;
 #endif
@@ -150,7 +150,7 @@ inline forget_views(s)
 inline follow(s, n)
 {
     carried[AT(s, n)] = (IS_OF_SERVER(s, admit[n]) -> admit[n] :
-                         (IS_OF_SERVER(s, mark[n]) -> mark[n] : 0));
+                         (IS_OF_SERVER(s, quarantine[n]) -> quarantine[n] : 0));
     if
     :: s == 0 && CARRIES(s, COMMON(s)) > 0 && COMMON(s) != epoch[s] &&
        (IS_CERTAIN(s, COMMON(s)) && (!is_known[s] || COMMON(s) > epoch[s]) ||
@@ -175,12 +175,12 @@ inline restart()
 #endif
 
 /* Rule 3. */
-inline look(s, n)
+inline probe(s, n)
 {
 #ifdef FOLLOWS
     follow(s, n);
 #endif
-    looked[s] = looked[s] | BIT(n);
+    probed[s] = probed[s] | BIT(n);
     is_foreign[AT(s, n)] = IS_FOREIGN(s, n);
     is_above[AT(s, n)] = IS_ABOVE(s, n);
 #ifndef OWN_TTL
@@ -201,14 +201,14 @@ inline look(s, n)
 }
 
 /* Rule 11. */
-#define IS_MARKED(s, n) (is_watched[AT(s, n)] || IS_OURS(s, n))
+#define IS_QUARANTINED(s, n) (is_watched[AT(s, n)] || IS_OURS(s, n))
 #define IS_OVER(s, n) \
     (IS_OURS(s, n) || (is_watched[AT(s, n)] && timer[AT(s, n)] >= max_ttl[s]))
-#if defined(SOME_MARKS)
+#if defined(SOME_QUARANTINES)
 #define HAS_TAKEN_OVER(s) true
-#elif defined(OWN_MARK)
+#elif defined(OWN_QUARANTINE)
 #define HAS_TAKEN_OVER(s) (!IS_TAKING_OVER(s) || \
-    (IS_MARKED(s, 1) && IS_MARKED(s, 2) && IS_MARKED(s, (s == 0 -> 0 : 3))))
+    (IS_QUARANTINED(s, 1) && IS_QUARANTINED(s, 2) && IS_QUARANTINED(s, (s == 0 -> 0 : 3))))
 #else
 #define HAS_TAKEN_OVER(s) (!IS_TAKING_OVER(s) || \
     (IS_OVER(s, 1) && IS_OVER(s, 2) && IS_OVER(s, (s == 0 -> 0 : 3))))
@@ -229,14 +229,14 @@ inline look(s, n)
 #define IS_BELOW(s) SEES_HIGHER(s)
 #endif
 
-/* Rules 4 and 5: after a look at all nodes. */
-#if defined(SOME_MARKS) || defined(CUT_OFF)
-#define HAS_LOOKED(s) true
+/* Rules 4 and 5: after a probe of all nodes. */
+#if defined(SOME_QUARANTINES) || defined(CUT_OFF)
+#define HAS_PROBED(s) true
 #else
-#define HAS_LOOKED(s) (COUNT(looked[s]) == 3)
+#define HAS_PROBED(s) (COUNT(probed[s]) == 3)
 #endif
 #define MAY_ADMIT(s, n) \
-    (HAS_LOOKED(s) && !SEES_FOREIGN(s) && !IS_BELOW(s) && \
+    (HAS_PROBED(s) && !SEES_FOREIGN(s) && !IS_BELOW(s) && \
      is_watched[AT(s, n)] && IS_OVER(s, n) && HAS_TAKEN_OVER(s))
 
 inline send_admit(s, n)
@@ -244,8 +244,8 @@ inline send_admit(s, n)
     is_watched[AT(s, n)] = 0;
     timer[AT(s, n)] = 0;
     if
-    :: mark[n] == EPOCH(s) ->
-        mark[n] = 0;
+    :: quarantine[n] == EPOCH(s) ->
+        quarantine[n] = 0;
         admit[n] = ADMISSION(s);
         greatest[n] = (greatest[n] > MAX_TTL(s) -> greatest[n] : MAX_TTL(s));
 #ifdef REACH_RETURN
@@ -281,7 +281,7 @@ inline forget(n)
     has_forgotten = 1;
     lock[n] = 0;
     admit[n] = 0;
-    mark[n] = 0;
+    quarantine[n] = 0;
     greatest[n] = 0;
     is_watched[AT(0, n)] = 0;
     timer[AT(0, n)] = 0;
@@ -295,13 +295,13 @@ inline tick()
         timer[n] = (is_watched[n] && timer[n] < LONGEST -> timer[n] + 1 :
                     timer[n])
     }
-    looked[0] = 0;
-    looked[1] = 0;
+    probed[0] = 0;
+    probed[1] = 0;
     tick_clients()
 }
 
 #define SERVER(s, n) \
-    :: d_step { look(s, n) } \
+    :: d_step { probe(s, n) } \
     :: d_step { MAY_ADMIT(s, n) -> send_admit(s, n) }
 
 #define CLIENT(c, n) \

@@ -1,6 +1,6 @@
 /* First start: rule 6 of docs/guarantees.md, raced by two servers.
  *
- * Nodes forget everything while the servers look at them: before the first
+ * Nodes forget everything while the servers read them: before the first
  * ADMIT as many as LOSSES, afterwards one, a minority. (If a majority forgets,
  * and the others were never admitted, all nodes are as empty as on the first
  * day, which the assumptions exclude.) An ADMIT may run late. A server may give
@@ -8,17 +8,17 @@
  * votes arrive within LIFE ticks, its node_timeout.
  *
  * Rules that can be switched off:
- *   SHARED_MARKS    others than the creator of all marks go on, too
+ *   SHARED_QUARANTINES    others than the creator of all quarantine records go on, too
  *   NO_HOLD         no wait of more than one round's life
- *   NO_SECOND_LOOK  no look at all nodes after that
- *   SET_IF_ABSENT   ADMIT only asks for "not admitted", not for the mark
+ *   NO_SECOND_PROBE  no probe of all nodes after that
+ *   SET_IF_ABSENT   ADMIT only asks for "not admitted", not for the quarantine record
  * And of story 28, with all nodes admitted, then all empty (ALL_LOST):
  *   ANY_NODES       nodes without persistence get a first start unasked
  *   SAID_YES        `--first-start yes`, not a rule; no server restarts then
  *   NO_MEMORY       also by a process that saw an admission
  * And of story 46, with all nodes admitted, then flushed (FLUSHED), while
  * server 1 watches; a tick is a heartbeat:
- *   NO_OBJECTION    it leaves the marks of a first start as they are
+ *   NO_OBJECTION    it leaves the quarantine records of a first start as they are
  *   SHORT_HOLD      a hold of one heartbeat
  */
 #define T 1
@@ -40,9 +40,9 @@
 #endif
 
 bit admit[NODES];
-byte mark[NODES];    /* the number of the server + 1; 0: no mark */
+byte quarantine[NODES];    /* the number of the server + 1; 0: no quarantine record */
 
-/* A server's steps: look at node 0, 1, 2; hold; look again at 0, 1, 2. */
+/* A server's steps: examine node 0, 1, 2; hold; probe again at 0, 1, 2. */
 #define HOLDING NODES
 #define AGAIN(n) (NODES + 1 + (n))
 #define DONE AGAIN(NODES)
@@ -73,13 +73,13 @@ inline give_up(s)
     held[s] = 0
 }
 
-inline look(s, n)
+inline probe(s, n)
 {
     if
     :: admit[n] -> saw_admission[s] = 1; give_up(s)
-    :: !admit[n] && mark[n] == 0 -> mark[n] = s + 1; step[s] = n + 1
-#ifdef SHARED_MARKS
-    :: !admit[n] && mark[n] != 0 -> step[s] = n + 1
+    :: !admit[n] && quarantine[n] == 0 -> quarantine[n] = s + 1; step[s] = n + 1
+#ifdef SHARED_QUARANTINES
+    :: !admit[n] && quarantine[n] != 0 -> step[s] = n + 1
 #endif
     :: else -> give_up(s)
     fi
@@ -88,20 +88,20 @@ inline look(s, n)
 inline end_hold(s)
 {
     held[s] = 0;
-#ifdef NO_SECOND_LOOK
+#ifdef NO_SECOND_PROBE
     send_admits(s)
 #else
     step[s] = AGAIN(0)
 #endif
 }
 
-inline look_again(s, n)
+inline probe_again(s, n)
 {
     if
-#ifdef SHARED_MARKS
+#ifdef SHARED_QUARANTINES
     :: !admit[n] ->
 #else
-    :: mark[n] == s + 1 ->
+    :: quarantine[n] == s + 1 ->
 #endif
         if
         :: n == NODES - 1 -> send_admits(s)
@@ -115,7 +115,7 @@ inline look_again(s, n)
 #ifdef SET_IF_ABSENT
 #define IS_OF_USE(s, n) 1
 #else
-#define IS_OF_USE(s, n) (mark[n] == s + 1)
+#define IS_OF_USE(s, n) (quarantine[n] == s + 1)
 #endif
 
 inline send_admits(s)
@@ -133,9 +133,9 @@ inline run_admit(s, n)
 #ifdef SET_IF_ABSENT
     :: !admit[n] ->
 #else
-    :: mark[n] == s + 1 ->
+    :: quarantine[n] == s + 1 ->
 #endif
-        lose_mark(n);
+        lose_quarantine(n);
         admit[n] = 1;
         losses = (was_admitted -> losses : LOSSES); /* allows one more */
         was_admitted = 1;
@@ -148,18 +148,18 @@ inline run_admit(s, n)
     fi
 }
 
-inline lose_mark(n)
+inline lose_quarantine(n)
 {
 #ifndef SET_IF_ABSENT
-    sent[AT(0, n)] = (mark[n] == 1 -> 0 : sent[AT(0, n)]);
-    sent[AT(1, n)] = (mark[n] == 2 -> 0 : sent[AT(1, n)]);
+    sent[AT(0, n)] = (quarantine[n] == 1 -> 0 : sent[AT(0, n)]);
+    sent[AT(1, n)] = (quarantine[n] == 2 -> 0 : sent[AT(1, n)]);
 #endif
-    mark[n] = 0
+    quarantine[n] = 0
 }
 
 inline lose(n)
 {
-    lose_mark(n);
+    lose_quarantine(n);
     admit[n] = 0;
     lock[n] = 0
 }
@@ -206,40 +206,40 @@ inline tick()
     tick_round(0);
     tick_round(1);
 #ifdef FLUSHED
-    looked = 0
+    probed = 0
 #endif
 }
 
 /* Server 1 saw an admission: for it there is no first start any more. */
 #ifdef FLUSHED
 #define PLAIN (SERVERS + 1)
-byte looked; /* at these nodes, in this tick */
-#define HAS_LOOKED (COUNT(looked) == NODES)
+byte probed; /* at these nodes, in this tick */
+#define HAS_PROBED (COUNT(probed) == NODES)
 #define OBJECT(n) :: d_step { object(n) }
 #else
-#define HAS_LOOKED true
+#define HAS_PROBED true
 #define OBJECT(n)
 #endif
 
 inline object(n)
 {
-    looked = looked | BIT(n);
+    probed = probed | BIT(n);
 #ifndef NO_OBJECTION
     if
-    :: mark[n] == 1 -> lose_mark(n); mark[n] = PLAIN
+    :: quarantine[n] == 1 -> lose_quarantine(n); quarantine[n] = PLAIN
     :: else
     fi
 #endif
 }
 
 #define SERVER(s) \
-    :: d_step { step[s] == 0 && MAY_START(s) -> look(s, 0) } \
-    :: d_step { step[s] == 1 -> look(s, 1) } \
-    :: d_step { step[s] == 2 -> look(s, 2) } \
+    :: d_step { step[s] == 0 && MAY_START(s) -> probe(s, 0) } \
+    :: d_step { step[s] == 1 -> probe(s, 1) } \
+    :: d_step { step[s] == 2 -> probe(s, 2) } \
     :: d_step { step[s] == HOLDING && held[s] == HOLD -> end_hold(s) } \
-    :: d_step { step[s] == AGAIN(0) -> look_again(s, 0) } \
-    :: d_step { step[s] == AGAIN(1) -> look_again(s, 1) } \
-    :: d_step { step[s] == AGAIN(2) -> look_again(s, 2) } \
+    :: d_step { step[s] == AGAIN(0) -> probe_again(s, 0) } \
+    :: d_step { step[s] == AGAIN(1) -> probe_again(s, 1) } \
+    :: d_step { step[s] == AGAIN(2) -> probe_again(s, 2) } \
     :: d_step { sent[AT(s, 0)] -> run_admit(s, 0) } \
     :: d_step { sent[AT(s, 1)] -> run_admit(s, 1) } \
     :: d_step { sent[AT(s, 2)] -> run_admit(s, 2) } \
@@ -283,6 +283,6 @@ active proctype world()
     CLIENT(0) CLIENT(1)
     LOSS(0) LOSS(1) LOSS(2) LOSS_OF_ALL
     OBJECT(0) OBJECT(1) OBJECT(2)
-    :: d_step { HAS_LOOKED -> tick() }
+    :: d_step { HAS_PROBED -> tick() }
     od
 }

@@ -2,7 +2,7 @@
  * empty.
  *
  * The only question is which nodes must be asked before one is readmitted. So a
- * round is one step, time does not pass, and a node's memory either knows the
+ * round is one step, time does not pass, and a node's data either knows the
  * first holder, whose majority was nodes 0 to 2, or does not. All nodes may be
  * restarted, and any may be unreachable for a while.
  */

@@ -1,6 +1,6 @@
 /* Memory that is older than what it promised: high-water marks, witnesses, READMIT.
  *
- * Two holders need a node that they share and that forgot: node 0. So the
+ * Two holders need a node that they share and that lost data: node 0. So the
  * others are only witnesses here, only node 0's lock is modelled, and a second
  * holder is a vote of node 0 while an older promise lasts.
  *
@@ -27,9 +27,9 @@
 #define Q T /* if this is safe, more is */
 #include "generations.pml"
 
-/* What is stored on node 0, and in a copy of its memory. */
+/* What is stored on node 0, and in a copy of its data. */
 mtype admit = CURRENT;
-bit durable = 1, is_marked;
+bit durable = 1, is_quarantined;
 byte lock, generation = 1;
 bit has_copy, copy_durable;
 mtype copy_admit;
@@ -51,7 +51,7 @@ inline compress_witnesses()
     witness = LEVEL(witness)
 }
 
-/* What shows a look that the memory is that of the server's look before,
+/* What shows a probe that the data is that of the server's probe before,
  * although the replication ID is another one. A node that was a replica shows it
  * twice: by its second ID, until it frees its backlog; and by the bytes that it
  * has read from a master, until its statistics are reset. Not both are lost
@@ -88,10 +88,10 @@ byte age[SERVERS] = NONE_YET;
 #else
 #define IS_KNOWN(s) (is_of_admit[s] && IS_RECENT(s))
 #endif
-#define MENDS(s) (admit == OLDER && (!is_marked) && IS_KNOWN(s) && !SHOWS_ID2 && \
+#define MENDS(s) (admit == OLDER && (!is_quarantined) && IS_KNOWN(s) && !SHOWS_ID2 && \
     !SHOWS_INPUT(s))
 
-inline forget_look(s)
+inline forget_probe(s)
 {
     is_of_id[s] = 0;
     is_of_admit[s] = 0;
@@ -100,10 +100,10 @@ inline forget_look(s)
     age[s] = NONE_YET
 }
 
-inline forget_looks()
+inline forget_probes()
 {
-    forget_look(0);
-    forget_look(1)
+    forget_probe(0);
+    forget_probe(1)
 }
 
 inline mend(s)
@@ -115,14 +115,14 @@ inline mend(s)
         assert(!is_reached);
 #endif
         admit = CURRENT;
-        is_marked = 0;
+        is_quarantined = 0;
         is_of_admit[0] = 0;
         is_of_admit[1] = 0
     :: else
     fi
 }
 
-inline remember_look(s)
+inline remember_probe(s)
 {
     is_of_id[s] = 1;
     is_of_admit[s] = 0;
@@ -145,7 +145,7 @@ inline change_id()
     note_id(1);
     admit = (admit == CURRENT -> OLDER : admit);
     copy_admit = (copy_admit == CURRENT -> OLDER : copy_admit);
-    is_marked = 0;
+    is_quarantined = 0;
     is_sent = 0;
     forget_life()
 }
@@ -196,10 +196,10 @@ inline grow_older()
     FAULT(!is_promoted || !was_reset || since > WINDOW, attach()) \
     FAULT(!has_freed || since > WINDOW, reset())
 #else
-#define forget_look(s) skip
-#define forget_looks() skip
+#define forget_probe(s) skip
+#define forget_probes() skip
 #define mend(s) skip
-#define remember_look(s) skip
+#define remember_probe(s) skip
 #define note_promotion() skip
 #define grow_older() skip
 #define note_copy() skip
@@ -237,7 +237,7 @@ mtype clock = RIGHT;
 inline lose_admission()
 {
     admit = NONE;
-    is_marked = 1;
+    is_quarantined = 1;
     has_evicted = 0;
     forget_sent()
 }
@@ -261,7 +261,7 @@ inline learn(s)
 
 #define TAKES(s) (admit != NONE && IS_BELOW(s))
 
-inline look(s)
+inline probe(s)
 {
     is_told = is_told || !is_always;
 #ifndef NO_DURABLE_ZERO
@@ -278,16 +278,16 @@ inline look(s)
         learn(s)
     :: else ->
         if
-        :: !is_marked -> is_marked = 1
+        :: !is_quarantined -> is_quarantined = 1
         :: else
         fi;
         wait[s] = (wait[s] == 0 -> 1 : wait[s])
     fi;
-    remember_look(s);
+    remember_probe(s);
     compress()
 }
 
-/* A look at the others. */
+/* A examine the others. */
 inline exchange(s)
 {
 #ifndef NO_WITNESS
@@ -324,7 +324,7 @@ inline raise(s)
 inline run_admit(s)
 {
     admit = CURRENT;
-    is_marked = 0;
+    is_quarantined = 0;
     durable = is_always;
     is_told = !is_always;
 #ifdef STEPS
@@ -341,7 +341,7 @@ inline readmit_idle(s)
 {
     exchange(s);
     admit = CURRENT;
-    is_marked = 0;
+    is_quarantined = 0;
     relearn_clock();
     raise(s);
     is_sent = 0;
@@ -373,7 +373,7 @@ inline run_readmit()
 #ifdef READMIT_RAISES
         durable = 1;
 #endif
-        is_marked = 0;
+        is_quarantined = 0;
         forget_life();
         relearn_clock();
 #ifdef REACH_READMIT
@@ -418,11 +418,11 @@ inline save_copy()
 inline begin_life(mode)
 {
     is_always = mode;
-    is_marked = 0;
+    is_quarantined = 0;
     has_evicted = 0;
     is_sent = 0;
     forget_life();
-    forget_looks();
+    forget_probes();
     copy_admit = (copy_admit == CURRENT -> OLDER : copy_admit)
 }
 
@@ -458,14 +458,14 @@ inline roll_back()
 #else
     admit = (copy_admit == CURRENT -> OLDER : copy_admit);
     copy_admit = admit;
-    is_marked = 0;
+    is_quarantined = 0;
     is_sent = 0;
     forget_life();
 #endif
     compress()
 }
 
-/* Another node's memory, by REPLICAOF or from its files. */
+/* Another node's data, by REPLICAOF or from its files. */
 inline take_over(mode)
 {
     lock = 0;
@@ -487,7 +487,7 @@ inline flush()
     admit = NONE;
     durable = 0;
     generation = 0;
-    is_marked = 0;
+    is_quarantined = 0;
     has_evicted = 0;
     forget_sent();
     compress()
@@ -499,7 +499,7 @@ inline begin_server(s)
     knows[s] = 0;
     wait[s] = 0;
     has_read[s] = 0;
-    forget_look(s);
+    forget_probe(s);
     compress()
 }
 
@@ -548,9 +548,9 @@ inline tick()
 #endif
 
 #define SERVER(s) \
-    :: d_step { look(s) } \
+    :: d_step { probe(s) } \
     :: d_step { exchange(s) } \
-    :: d_step { admit != CURRENT && is_marked && LEFT == 0 -> run_admit(s) } \
+    :: d_step { admit != CURRENT && is_quarantined && LEFT == 0 -> run_admit(s) } \
     :: d_step { MAY_SEND(s) -> is_sent = 1 } \
     :: d_step { admit == OLDER && LEFT <= lock && IS_CLOCK_GOOD -> \
                 readmit_idle(s) } \

@@ -6,18 +6,18 @@
  * RIVALS two of one epoch share four old names, with LATER the second one has a
  * higher epoch, with NEXT it has most names of the first one, with THIRD there
  * are three, one epoch after the other. With BACK the second list are the old
- * names again. With LEFT the first list has marked all its nodes, and its
+ * names again. With LEFT the first list has quarantined all its nodes, and its
  * servers have stopped before one votes. With JOINS machine 0 is that of another
  * installation, of the same epoch as the old names; with LOWER it has a higher
  * one, and the new list has one old name only.
  *
- * A machine that is marked for new names keeps what it was taken from, and
- * which marks it has passed. A server may not reach some of the machines. With
+ * A machine that is quarantined for new names keeps what it was taken from, and
+ * which quarantines it has passed. A server may not reach some of the machines. With
  * MOVES the last machine answers to name 0 as well; it has no memory. As in
- * forgot.pml there is no time: what a client was promised ends at any moment,
+ * lost data.pml there is no time: what a client was promised ends at any moment,
  * everywhere at once. Two clients ask servers of two configurations, or with
- * BOTH_NEW of the same new one. Rule 6, which forgot.pml has, is one step. That
- * a list must be able to replace the old one before it marks anything is left
+ * BOTH_NEW of the same new one. Rule 6, which lost data.pml has, is one step. That
+ * a list must be able to replace the old one before it quarantines anything is left
  * out: it saves work, and nothing else depends on it.
  *
  * With IN_USE the old servers go on: those of new names that have not counted
@@ -28,8 +28,8 @@
  * wrong.
  *
  * Rules that can be switched off:
- *   ANY_TELLS    a node that had no permission when it was marked is asked, too
- *   ANY_MARK     so is one that is marked for other new names
+ *   ANY_TELLS    a node that had no permission when it was quarantined is asked, too
+ *   ANY_QUARANTINE     so is one that is quarantined for other new names
  *   FEW          they need be no majority of the old names
  *   NO_OLD_INCARNATION a machine may tell although its name had a later one
  *   UNTOLD       what they promised need not end
@@ -38,20 +38,20 @@
  *   AT_ONCE      those that tell nothing are admitted with those that do
  *   OLD_LIFE     what was taken is told after a loss, too
  *   NO_OTHERS    other new names may have counted the old ones as well
- *   NO_PASSED    only the last mark tells of other new names
+ *   NO_PASSED    only the last quarantine record tells of other new names
  *   ONE_PASSED   and the one before it
- *   TAKES_EQUAL  a mark that took the node yields to an equal epoch. Nobody gets
+ *   TAKES_EQUAL  a quarantine record that took the node yields to an equal epoch. Nobody gets
  *                the lock twice, but two servers may go on for ever: FIGHTS
  *   NO_BACK      other new names do harm though a majority of their nodes has
- *                marks of a higher epoch instead of theirs
+ *                quarantine records of a higher epoch instead of theirs
  *   BACK_FEW     as many nodes are enough as a majority of the old names has
- *   BACK_EQUAL   so are marks of the same epoch. Alone it does no harm: they
+ *   BACK_EQUAL   so are quarantine records of the same epoch. Alone it does no harm: they
  *                replace none; with TAKES_EQUAL it does
  *   COUNTED_ONLY of two lists that are replaced, what one has promised need not
  *                end
  *   LOWER_DEAD   lists of a lower epoch than those replaced are dead
  *   OTHER_WORD   the operator's word for another epoch counts for one that is
- *                followed, as a majority carries its marks
+ *                followed, as a majority carries its quarantine records
  *   NO_DEAD      no admission tells who is dead
  *   WORD_IS_DEAD those whom the operator's word replaced are told as dead
  *   BY_TIME      servers of these configurations, a bit each, admit a node when
@@ -197,12 +197,12 @@
 
 /* To have an end: a client asks only some names, only some machines forget, and
  * only incarnations of these and of fresh ones are told; the second machine may be
- * missing; marks of one epoch that took nothing replace each other only while
+ * missing; quarantine records of one epoch that took nothing replace each other only while
  * there were fewer than MARKS. With THIRD, BACK and IN_USE none forgets, and
  * fresh ones are admitted by time alone; with APART no client asks whom the
  * other one asks. */
-#ifndef MARKS
-#define MARKS 3
+#ifndef QUARANTINES
+#define QUARANTINES 3
 #endif
 #ifndef ASKS_0
 #define ASKS_0 63
@@ -225,14 +225,14 @@
 
 /* The machines. */
 #define UNMARKED 0
-#define MARKED 1
+#define QUARANTINED 1
 #define ADMITTED 2
 byte phase[MACHINES];
 byte under[MACHINES];          /* the configuration */
-byte incarnation[MACHINES];          /* of the mark or the admission */
+byte incarnation[MACHINES];          /* of the quarantine record or the admission */
 byte taken[MACHINES];          /* 1 + the incarnation before; 0: it tells nothing */
 byte from[MACHINES];           /* the configuration that it was taken from */
-byte passed[MACHINES];         /* whose marks were replaced since: a bit each */
+byte passed[MACHINES];         /* whose quarantine records were replaced since: a bit each */
 byte carries[MACHINES * ALL];  /* the latest incarnations told of the others */
 byte lock[MACHINES];           /* client + 1; 0: free */
 byte promised[MACHINES];       /* what has not ended: a bit a client */
@@ -251,7 +251,7 @@ bit holds[CLIENTS];
 #else
 #define SERVES(s) ((s) + 1)
 #endif
-byte seen[SERVERS * MACHINES]; /* the incarnation of the mark; 0: none was seen */
+byte seen[SERVERS * MACHINES]; /* the incarnation of the quarantine record; 0: none was seen */
 bit is_over[SERVERS];          /* it has counted enough once */
 byte awaited[SERVERS];         /* what these had promised, and has not ended */
 byte told[SERVERS];            /* machines that it took: MEMORY */
@@ -340,11 +340,11 @@ c_code {
 #ifdef MEMORY
         return now.told[s] >> m & 1;
 #else
-#ifndef ANY_MARK
+#ifndef ANY_QUARANTINE
         if (now.under[m] != d)
             return 0;
 #endif
-        return now.phase[m] == MARKED && now.taken[m] != 0;
+        return now.phase[m] == QUARANTINED && now.taken[m] != 0;
 #endif
     }
 
@@ -380,7 +380,7 @@ c_code {
 #endif
     }
 
-    /* Those of the set that have carried its mark. */
+    /* Those of the set that have carried its quarantine record. */
     static int count_carriers(int other, int set)
     {
         int carriers = 0;
@@ -446,22 +446,22 @@ c_code {
     static int are_others_dead(int d, int base, int set)
     {
 #ifndef NO_OTHERS
-        int marks = 0, votes = 0;
+        int quarantines = 0, votes = 0;
         for (int m = 0; m < MACHINES; m++)
             if (set >> m & 1) {
-                marks |= now.passed[m] | 1 << now.under[m];
+                quarantines |= now.passed[m] | 1 << now.under[m];
                 votes |= 1 << now.from[m];
             }
         votes &= ~dead_by(set);
         for (int it = 0; it < CONFIGURATIONS; it++)
             if (epoch_of[it] < epoch_of[base]) {
-                marks &= ~(1 << it);
+                quarantines &= ~(1 << it);
 #ifdef LOWER_DEAD
                 votes &= ~(1 << it);
 #endif
             }
         for (int it = 0; it < CONFIGURATIONS; it++)
-            if (((marks | votes) >> it & 1) && it != d && it != base &&
+            if (((quarantines | votes) >> it & 1) && it != d && it != base &&
                 !is_enough(it, tellers_of(it, set)) &&
                 ((votes >> it & 1) || !is_harmless(d, it, base, set)))
                 return 0;
@@ -503,11 +503,11 @@ c_code {
             return 1;
 #endif
 #ifdef OTHER_WORD
-        int marks = 0;
+        int quarantines = 0;
         for (int m = 0; m < MACHINES; m++)
-            marks += has_name(d, m) && now.phase[m] == MARKED &&
+            quarantines += has_name(d, m) && now.phase[m] == QUARANTINED &&
                      now.under[m] == d;
-        if (awaited == 0 && nothing_is_promised() && marks >= quorum_of(d))
+        if (awaited == 0 && nothing_is_promised() && quarantines >= quorum_of(d))
             return 1;
 #endif
         for (int m = 0; m < MACHINES; m++)
@@ -518,7 +518,7 @@ c_code {
                 continue; /* its name leads to one of them */
 #ifdef ANOTHER
             if (count_of(set) < quorum_of(d))
-                continue; /* it looks at a majority first */
+                continue; /* it examines a majority first */
 #endif
             int base = find_base(set), tellers = tellers_of(base, set);
 #ifdef COUNTED_ONLY
@@ -640,7 +640,7 @@ inline end(c)
     k = 0
 }
 
-/* ---- marks, admissions --------------------------------------------------- */
+/* ---- quarantines, admissions --------------------------------------------- */
 
 /* An admitted machine is told of an incarnation under the same names. */
 #define TELL(m, other) \
@@ -671,9 +671,9 @@ inline forget(m)
     k = 0
 }
 
-inline mark(m, d)
+inline quarantine(m, d)
 {
-    phase[m] = MARKED;
+    phase[m] = QUARANTINED;
     under[m] = d;
     incarnations[NAME(m)]++;
     incarnation[m] = incarnations[NAME(m)]
@@ -739,12 +739,12 @@ inline admit_told(m)
 #else
 #define PAUSED 2
 #endif
-#define MAY_MARK(m, d) \
+#define MAY_QUARANTINE(m, d) \
     (established & BIT(d) -> !c_expr { (is_in_use)(d, m) } : (m) != PAUSED)
 #define SEES_OTHERS(m) c_expr { (sees_others)(now.under[m]) }
 #define MAY_COUNT(d) !(established & BIT(d))
 #else
-#define MAY_MARK(m, d) true
+#define MAY_QUARANTINE(m, d) true
 #define SEES_OTHERS(m) false
 #define MAY_COUNT(d) true
 #endif
@@ -752,10 +752,10 @@ inline admit_told(m)
 /* It sees one of its own admitted, or another one that yields to its epoch. */
 #define MAY_TAKE(m, d) \
     (phase[m] == UNMARKED || \
-     phase[m] == ADMITTED && EPOCH(under[m]) < EPOCH(d) && MAY_MARK(m, d) || \
-     phase[m] == MARKED && under[m] != d && EPOCH(under[m]) <= EPOCH(d) && \
+     phase[m] == ADMITTED && EPOCH(under[m]) < EPOCH(d) && MAY_QUARANTINE(m, d) || \
+     phase[m] == QUARANTINED && under[m] != d && EPOCH(under[m]) <= EPOCH(d) && \
      YIELDS(m, d) && \
-     (taken[m] != 0 || EPOCH(under[m]) < EPOCH(d) || incarnations[NAME(m)] < MARKS))
+     (taken[m] != 0 || EPOCH(under[m]) < EPOCH(d) || incarnations[NAME(m)] < QUARANTINES))
 
 #ifdef MEMORY
 #define KEEP_TOLD(s, m) told[s] = told[s] | BIT(m)
@@ -763,11 +763,11 @@ inline admit_told(m)
 #define KEEP_TOLD(s, m) skip
 #endif
 
-/* One call: marks, and keeps what was there. */
+/* One call: quarantines, and keeps what was there. */
 inline take(s, m)
 {
     if
-    :: phase[m] == MARKED && taken[m] != 0 ->
+    :: phase[m] == QUARANTINED && taken[m] != 0 ->
 #ifdef FIGHTS
         if
         :: EPOCH(under[m]) == EPOCH(SERVES(s)) ->
@@ -794,7 +794,7 @@ inline take(s, m)
         :: else
         fi
     fi;
-    mark(m, SERVES(s));
+    quarantine(m, SERVES(s));
     see(s, m)
 }
 
@@ -804,14 +804,14 @@ inline see(s, m)
     latest[OF(s, NAME(m))] = (TELLS_OF(m) -> incarnation[m] : 0)
 }
 
-/* The node compares the mark. */
+/* The node compares the quarantine record. */
 #if defined(BY_Q) || defined(AT_ONCE) || defined(OTHER_WORD)
 #define IS_TAKEN(m) true
 #else
 #define IS_TAKEN(m) (taken[m] != 0)
 #endif
 #define MAY_ADMIT(s, m) \
-    (is_over[s] && awaited[s] == 0 && phase[m] == MARKED && \
+    (is_over[s] && awaited[s] == 0 && phase[m] == QUARANTINED && \
      under[m] == SERVES(s) && SEEN(s, m) == incarnation[m] && IS_TAKEN(m) && \
      c_expr { (has_ended)(m) })
 
@@ -844,10 +844,10 @@ inline restart(s)
 #define VOTE(c, m) \
     :: d_step { ASKS(c, NAME(m)) && MAY_VOTE(c, m) -> vote(c, m) }
 
-#define LOOK(s, m) \
+#define PROBE(s, m) \
     :: d_step { HAS_NAME(SERVES(s), m) && MAY_TAKE(m, SERVES(s)) -> \
                 take(s, m) } \
-    :: d_step { phase[m] == MARKED && under[m] == SERVES(s) && \
+    :: d_step { phase[m] == QUARANTINED && under[m] == SERVES(s) && \
                 SEEN(s, m) != incarnation[m] -> see(s, m) } \
     :: d_step { MAY_ADMIT(s, m) -> run_admit(s, m); DIES(s) }
 
@@ -876,28 +876,28 @@ inline restart(s)
     FAULT(!is_over[s], restart(s))
 
 #if defined(TWO_SERVERS)
-#define LOOKS(m) LOOK(0, m) LOOK(1, m)
+#define PROBES(m) PROBE(0, m) PROBE(1, m)
 #define SERVERS_ALL SERVER(0) SERVER(1)
 #elif NAMES_3 != 0
-#define LOOKS(m) LOOK(0, m) LOOK(1, m) LOOK(2, m)
+#define PROBES(m) PROBE(0, m) PROBE(1, m) PROBE(2, m)
 #define SERVERS_ALL SERVER(0) SERVER(1) SERVER(2)
 #elif defined(ANOTHER)
-#define LOOKS(m) LOOK(0, m)
+#define PROBES(m) PROBE(0, m)
 #define SERVERS_ALL SERVER(0)
 #elif defined(LEFT)
-#define LOOKS(m) LOOK(1, m)
+#define PROBES(m) PROBE(1, m)
 #define SERVERS_ALL SERVER(1)
 #elif NAMES_2 != 0
-#define LOOKS(m) LOOK(0, m) LOOK(1, m)
+#define PROBES(m) PROBE(0, m) PROBE(1, m)
 #define SERVERS_ALL SERVER(0) SERVER(1)
 #else
-#define LOOKS(m) LOOK(0, m)
+#define PROBES(m) PROBE(0, m)
 #define SERVERS_ALL SERVER(0)
 #endif
 
 #ifdef BY_TIME
 #define ADMIT_BY_TIME(m) \
-    :: d_step { phase[m] == MARKED && (BY_TIME & BIT(under[m])) && \
+    :: d_step { phase[m] == QUARANTINED && (BY_TIME & BIT(under[m])) && \
                 (under[m] == 0 || (established & BIT(under[m]))) && \
                 !SEES_OTHERS(m) && \
                 c_expr { (nothing_is_promised)() } -> \
@@ -917,10 +917,10 @@ inline restart(s)
 #endif
 
 #define MACHINE(m) \
-    VOTE(0, m) VOTE(1, m) LOOKS(m) TELL_ALL(m) \
+    VOTE(0, m) VOTE(1, m) PROBES(m) TELL_ALL(m) \
     :: d_step { HAS_NAME(0, m) && phase[m] == UNMARKED -> \
-                mark(m, 0) } \
-    :: d_step { phase[m] == MARKED && c_expr { (is_told)(m) } -> admit_told(m) } \
+                quarantine(m, 0) } \
+    :: d_step { phase[m] == QUARANTINED && c_expr { (is_told)(m) } -> admit_told(m) } \
     ADMIT_BY_TIME(m) \
     FAULT((LOSERS & BIT(m)) && phase[m] != UNMARKED, forget(m))
 

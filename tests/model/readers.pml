@@ -17,9 +17,9 @@
  * the least to the highest; what sets a reader's does not. The scripts store the
  * least only where the two differ.
  *
- * What repair.pml shows is taken for granted: a release comes again to each
- * node where it found nothing, until no acquire or repair is under way; and a
- * look that finds nothing where the release deleted the lock repairs nothing.
+ * What replication.pml shows is taken for granted: a release comes again to each
+ * node where it found nothing, until no acquire or replicate is under way; and a
+ * probe that finds nothing where the release deleted the lock replications nothing.
  * So a node that has deleted a lock must not get it again.
  *
  * Not in the model: clocks, locks of several resources, repeats, a writer's
@@ -37,8 +37,8 @@
  *                  but readers make each other stale (REACH_BOTH)
  *   OLD_RECORD     a writer's grant does not raise the least if a reader's has
  *                  left it below the highest
- *   NO_TOMB        a repair leaves no tombstone: others of its lock may follow
- *   NO_GATE        an acquire may come after a look
+ *   NO_TOMB        a replication leaves no tombstone: others of its lock may follow
+ *   NO_GATE        an acquire may come after a probe
  *   LOWERS         a shorter extend takes back what a longer one promised
  *   CREATES        an extend sets a reader again that has ended
  *   NEW_END        the key ends with the reader that came last
@@ -74,8 +74,8 @@ byte highest[NODES], least[NODES];
 bit is_writers[NODES];  /* the key is a writer's */
 byte has[NODES];        /* the writer, or the readers */
 byte firm[NODES];       /* do not end before what the client was promised */
-byte coming[NODES];     /* the acquire, or its fill */
-byte repairs[NODES];    /* are under way, and have seen the highest as it is */
+byte coming[NODES];     /* the acquire, or its early replication */
+byte replications[NODES];    /* are under way, and have seen the highest as it is */
 byte deleted[NODES];    /* by the release */
 byte odd[NODES];        /* what a rule leads to that is switched off */
 
@@ -92,7 +92,7 @@ byte phase[CLIENTS], mode[CLIENTS];
 byte granted;           /* the highest number so far */
 byte granted_writer;
 #if defined(GOES_BACK) || defined(REACH_BOTH)
-byte marked;            /* a bit per client */
+byte quarantined;            /* a bit per client */
 #endif
 
 #define NUMBER(c) (c + 1)
@@ -155,8 +155,8 @@ inline acquire(c, n)
 {
 #ifdef REACH_BOTH
     /* A reader with a higher number had the lock before the first vote. */
-    marked = (mode[c] == READER && ON(IS_FIRM, c) == 0 && ALL(READS) > 0 &&
-              granted > NUMBER(c) -> marked | BIT(c) : marked);
+    quarantined = (mode[c] == READER && ON(IS_FIRM, c) == 0 && ALL(READS) > 0 &&
+              granted > NUMBER(c) -> quarantined | BIT(c) : quarantined);
 #endif
     if
     :: mode[c] == READER ->
@@ -193,7 +193,7 @@ inline acquire(c, n)
     fi
 }
 
-/* ---- extends and repairs ------------------------------------------------ */
+/* ---- extends and replications -------------------------------------------- */
 
 #define COUNTS(c, n) (IN(has[n], c) && (mode[c] == WRITER || !is_writers[n]))
 #ifdef CREATES
@@ -228,28 +228,28 @@ inline extend(c)
     STEP(HOLDS(c) && MAY_MISS(c, n), DROP(firm[n], c)) \
     STEP(HOLDS(c) && COUNTS(c, n) && !IS_FIRM(c, n), ADD(firm[n], c))
 
-/* A look finds nothing of this client. */
+/* A probe finds nothing of this client. */
 #ifndef NO_GATE
-#define MAY_LOOK(c, n) (!IN(coming[n], c))
+#define MAY_PROBE(c, n) (!IN(coming[n], c))
 #define DEADLINE(c, n) STEP(IN(coming[n], c), DROP(coming[n], c))
 #else
-#define MAY_LOOK(c, n) true
+#define MAY_PROBE(c, n) true
 #define DEADLINE(c, n)
 #endif
 #define LACKS(c, n) \
-    (MAY_LOOK(c, n) && !IN(has[n], c) && \
+    (MAY_PROBE(c, n) && !IN(has[n], c) && \
      (mode[c] == WRITER -> has[n] == 0 : !is_writers[n]))
-#define MAY_REPAIR(c, n) \
-    (HOLDS(c) -> LACKS(c, n) : IN(repairs[n], c) && !is_writers[n])
+#define MAY_REPLICATION(c, n) \
+    (HOLDS(c) -> LACKS(c, n) : IN(replications[n], c) && !is_writers[n])
 
-inline repair(c, n, is_whole)
+inline replication(c, n, is_whole)
 {
-#ifdef REACH_REPAIR
+#ifdef REACH_REPLICATION
     is_reached = has[n] != 0 && phase[c] == RELEASED;
     assert(!is_reached);
 #endif
 #ifndef NO_TOMB
-    DROP(repairs[n], c);
+    DROP(replications[n], c);
 #endif
     least[n] = (is_whole && NUMBER(c) > highest[n] -> NUMBER(c) : least[n]);
     highest[n] = MAX(NUMBER(c), highest[n]);
@@ -262,11 +262,11 @@ inline repair(c, n, is_whole)
     fi
 }
 
-/* A repair may be older than the downgrade. */
-#define REPAIR(c, n) \
-    STEP(mode[c] != WRITER && MAY_REPAIR(c, n), repair(c, n, 0)) \
-    STEP(mode[c] != READER && MAY_REPAIR(c, n) && has[n] == 0, \
-         repair(c, n, 1)) \
+/* A replication may be older than the downgrade. */
+#define REPLICATE(c, n) \
+    STEP(mode[c] != WRITER && MAY_REPLICATION(c, n), replication(c, n, 0)) \
+    STEP(mode[c] != READER && MAY_REPLICATION(c, n) && has[n] == 0, \
+         replication(c, n, 1)) \
     DEADLINE(c, n)
 
 /* ---- downgrades --------------------------------------------------------- */
@@ -290,10 +290,10 @@ inline convert(c, n)
 #define ADD_READER(c, n)
 #endif
 #ifdef GOES_BACK
-#define MAY_CONVERT(c) (mode[c] == DOWNGRADED || IN(marked, c))
+#define MAY_CONVERT(c) (mode[c] == DOWNGRADED || IN(quarantined, c))
 #define GO_BACK(c) \
     STEP(READS(c) && ON(HAS_KEY, c) >= QUORUM, \
-         mode[c] = WRITER; ADD(marked, c))
+         mode[c] = WRITER; ADD(quarantined, c))
 #else
 #define MAY_CONVERT(c) (mode[c] == DOWNGRADED)
 #ifdef UPGRADES
@@ -366,7 +366,7 @@ inline begin_release(c)
 {
     for (i : 0 .. NODES - 1) {
         if
-        :: LACKS(c, i) -> ADD(repairs[i], c)
+        :: LACKS(c, i) -> ADD(replications[i], c)
         :: IN(has[i], c) && !IN(coming[i], c) -> release(c, i)
         :: else
         fi
@@ -400,7 +400,7 @@ inline forget(n)
     is_writers[n] = 0;
     has[n] = 0;
     firm[n] = 0;
-    repairs[n] = 0;
+    replications[n] = 0;
     highest[n] = MAX(OTHER_HIGHEST(n, 1), OTHER_HIGHEST(n, 2));
 #ifdef NO_MIN_TOKEN
     least[n] = 0
@@ -424,7 +424,7 @@ inline forget(n)
 #else
 #define IS_READER(c) false
 #define MORE(c) EXTEND(c) DOWNGRADE(c)
-#define MORE_ON(c, n) EXTEND_ON(c, n) REPAIR(c, n) CONVERT(c, n)
+#define MORE_ON(c, n) EXTEND_ON(c, n) REPLICATE(c, n) CONVERT(c, n)
 #endif
 #define NODE(c, n) \
     STEP(MAY_ACQUIRE(c, n), acquire(c, n)) MORE_ON(c, n) END_ON(c, n)

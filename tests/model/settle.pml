@@ -1,6 +1,6 @@
 /* What readers.pml does after each step, so that there are fewer states.
  *
- * What cannot matter any more is forgotten: acquires that are stale; the rest
+ * What cannot matter any more is lost: acquires that are stale; the rest
  * of a round that cannot win, and of a lock that cannot be held again, as both
  * can only refuse others; and the numbers of a node to which no acquire comes.
  * Nor does it matter which node is which: they are sorted. */
@@ -43,7 +43,7 @@ c_code {
 #endif
             return count(now.has, now.has, c) < QUORUM;
         case RELEASED:
-            return count(now.coming, now.repairs, c) == 0 &&
+            return count(now.coming, now.replications, c) == 0 &&
                    count(now.has, now.has, c) == 0;
         }
         return 1;
@@ -62,7 +62,7 @@ c_code {
                 DROP(now.firm[n], c);
             if (now.phase[c] == LAPSED || ends) {
                 DROP(now.coming[n], c);
-                DROP(now.repairs[n], c);
+                DROP(now.replications[n], c);
             }
             if (ends && IN(now.has[n], c)) {
                 DROP(now.has[n], c);
@@ -84,7 +84,7 @@ c_code {
     {
         unsigned char *const all[] = {
             now.highest, now.least, now.is_writers, now.has, now.firm,
-            now.coming, now.repairs, now.deleted, now.odd};
+            now.coming, now.replications, now.deleted, now.odd};
         const int count = sizeof all / sizeof *all;
         int i = 0;
         while (i < count && all[i][n] == all[i][n + 1])
@@ -99,7 +99,7 @@ c_code {
         for (int c = 0; c < CLIENTS; c++)
             settle_client(c);
         for (int n = 0; n < NODES; n++) {
-            now.deleted[n] &= now.coming[n] | now.repairs[n];
+            now.deleted[n] &= now.coming[n] | now.replications[n];
             if (IS_FINAL && now.coming[n] == 0)
                 now.highest[n] = now.least[n] = 0;
         }

@@ -1,6 +1,6 @@
 /* Witnesses: the other nodes must report what servers that are gone knew.
  *
- * Node 0 is restarted with its memory or with an older copy; nodes 1 and 2 are
+ * Node 0 is restarted with its data or with an older copy; nodes 1 and 2 are
  * paused, restarted with their memory, or emptied (one of them). Two servers,
  * each of which may be replaced by a new one at any time.
  *
@@ -70,7 +70,7 @@ inline begin_witness(n)
 #define HAS_READ(s) (has_read[AT(s, 1)] && has_read[AT(s, 2)])
 #endif
 
-inline look(s)
+inline probe(s)
 {
     if
     :: admit[0] == CURRENT -> known[s] = MAX(known[s], generation); compress()
@@ -228,7 +228,7 @@ inline tick()
 }
 
 #define SERVER(s) \
-    :: d_step { look(s) } \
+    :: d_step { probe(s) } \
     :: d_step { exchange(s, 1); compress() } \
     :: d_step { exchange(s, 2); compress() } \
     :: d_step { !has_passed[s] -> pass(s) } \

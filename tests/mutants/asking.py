@@ -1,4 +1,4 @@
-"""Defects of acquires that ask a quorum first, and of fills. See run.py."""
+"""Defects of acquires that ask a quorum first, and of early replications. See run.py."""
 from defect import Defect, plant
 
 SPREADS = "server/engine/rounds/spreads.c"
@@ -19,8 +19,8 @@ ASKING = [
           ".deadline_us = round->deadline_us,",
           ".deadline_us = environment_now(spreads->env) + 4000000,"),
     plant("fill too late for far nodes", "unit quorum",
-          "after_a_long_round_the_fill_is_sent_in_time", SPREADS,
-          "SPREADS_FILL_US), last_us);", "SPREADS_FILL_US), INT64_MAX + 0 * last_us);"),
+          "after_a_long_round_the_early_replication_is_sent_in_time", SPREADS,
+          "SPREADS_EARLY_US), last_us);", "SPREADS_EARLY_US), INT64_MAX + 0 * last_us);"),
     plant("fill with the whole TTL", "unit quorum",
           "a_lock_that_stays_gets_onto_the_other_nodes", SPREADS,
           "call->ttl_ms = it->ttl_ms - passed_ms;",
@@ -33,10 +33,10 @@ ASKING = [
           "            spreads_on_granted(it->operations->spreads, &it->round, &lock);"),
     # The simulator would have to slow a release down between two nodes.
     Defect("late majority that closes a release", "model", "leftover",
-           model="repair", rule="LATE"),
+           model="replicate", rule="LATE"),
     Defect("young lock in time from its release on", "model", "leftover",
-           model="repair", rule="FROM_RELEASE"),
-    plant("release that misses the fill of another server", "sim", "tidy",
+           model="replicate", rule="FROM_RELEASE"),
+    plant("release that misses the early replication of another server", "sim", "tidy",
           "server/engine/rounds/releases.c", "return it->is_again ? 0 : it->again;",
           "return 0;"),
     # Clients that gave up, behind a proxy that does not pass a close on.

@@ -27,8 +27,8 @@ STEPS_BELIEVED = [
 # A look revokes no admission and renews no mark.
 GENERATIONS_UNTOLD = Edit(
     "tests/lib/node/simstate.c",
-    "memory->generation.it < ask->high_water && may_mark",
-    "memory->generation.it < 0 && may_mark")
+    "memory->generation.it < ask->high_water && may_quarantine",
+    "memory->generation.it < 0 && may_quarantine")
 # A row of acquires and releases deletes locks of any value.
 ROW_DELETES = Edit(
     "server/node/scripts/row.lua",
@@ -55,7 +55,7 @@ DEFECTS = [
     plant("replies of earlier rounds counted", "sim", "kept",
           "server/engine/rounds/operation.c",
           "if (it == NULL || tag_bits(TAG_OPERATION, (unsigned)it->attempts) !=\n"
-          "                          slots_user_bits(tag)) /* of an earlier attempt */",
+          "                          entries_user_bits(tag)) /* of an earlier attempt */",
           "if (it == NULL)"),
     # asked twice: at the verdict, and when the answer is written
     Defect("expired extension counted", "sim", "exclusion", [Edit(
@@ -81,25 +81,25 @@ DEFECTS = [
           "        operation_undo(it);\n"
           "    if (!has_attempts_left(it) || !round_is_lost_to_time(&it->round))"),
     # ---- spreads: spreading.py has more ---------------------------------------
-    plant("repair counted at once", "sim", "kept", "server/engine/rounds/round.c",
+    plant("replication counted at once", "sim", "kept", "server/engine/rounds/round.c",
           "int own = round_count(round, VOTE_EXTENDED);",
           "int own = round_count(round, VOTE_EXTENDED);\n"
           "    own += own > 0 ? round_count(round, VOTE_FREE) : 0;"),
-    plant("repair without deadline", "sim", "mortal", "server/engine/voting/nodes.c",
-          "bool is_undone = call->kind == CALL_ACQUIRE && !call->is_fill;",
-          "bool is_undone = call->kind == CALL_ACQUIRE && !call->is_fill;\n"
-          "    if (call->kind == CALL_REPAIR)\n"
+    plant("replication without deadline", "sim", "mortal", "server/engine/voting/nodes.c",
+          "bool is_undone = call->kind == CALL_ACQUIRE && !call->is_early;",
+          "bool is_undone = call->kind == CALL_ACQUIRE && !call->is_early;\n"
+          "    if (call->kind == CALL_REPLICATE)\n"
           "        return deadline_us + ((int64_t)1 << 52);", seed=1629),
     plant("release that asks once", "sim", "tidy", "server/engine/rounds/releases.c",
           "return may_be_set_again ? ", "return may_be_set_again && it->is_again ? "),
     # The simulator would have to slow a release down between two nodes, and an
     # extend to fall in between.
     Defect("release that asks again too soon", "model", "leftover",
-           model="repair", rule="FIXED"),
+           model="replicate", rule="FIXED"),
     Defect("release that asks no third time", "model", "leftover",
-           model="repair", rule="TWICE"),
+           model="replicate", rule="TWICE"),
     # ---- waiting ------------------------------------------------------------
-    plant("grant to one that waited without a second look", "sim", "exclusion",
+    plant("grant to one that waited without a second probe", "sim", "exclusion",
           "server/engine/waiting/ticket.c", "*operation_take(operation, now_us);",
           "operation->result;"),
     plant("waiting without a retry", "sim", "served", "server/engine/waiting/waits.c",
@@ -214,11 +214,11 @@ DEFECTS = [
         faults="step,flush,restart,block,server_restart,slow", seed=674),
     # The model shows that numbers can fall (NO_WINDOW, NO_SPREAD); no seed does
     # so yet. Here it shows that nodes vote whose clock is far off.
-    Defect("neither window nor spread", "sim", "repaired", [WINDOW_OFF, Edit(
+    Defect("neither window nor spread", "sim", "replicated", [WINDOW_OFF, Edit(
         "server/engine/voting/clocks.c", "now_us)) > CLOCK_FAR_US;",
         "now_us)) > (int64_t)1 << 52;")], faults="flush,step"),
     # ---- who may vote -------------------------------------------------------
-    plant("answers kept for a new mark", "sim", "exclusion",
+    plant("answers kept for a new quarantine record", "sim", "exclusion",
           "server/engine/voting/members.c", "it->asked = (struct member_asked){0};", "",
           faults="flush,break,block,slow"),
     plant("no quarantine", "sim", "exclusion", "server/engine/voting/rules.c",
@@ -231,12 +231,12 @@ DEFECTS = [
     Defect("nobody objects to a first start", "model", "two_holders",
            model="first_start", rule="NO_OBJECTION", world="FLUSHED"),
     Defect("first start of nodes that are not all empty", "sim", "exclusion", [Edit(
-        "server/engine/voting/firststart.c", "        else if (word != LOOK_EMPTY)\n",
-        "        else if (word != LOOK_EMPTY && word != LOOK_BARE)\n"), Edit(
-        "server/engine/voting/firststart.c", "        if (word == LOOK_FRESH)\n",
-        "        if (word == LOOK_FRESH || word == LOOK_CREATED)\n"), Edit(
-        "server/engine/voting/firststart.c", "else if (word != LOOK_EMPTY && !is_own)",
-        "else if (word != LOOK_EMPTY && word != LOOK_BARE && !is_own)")],
+        "server/engine/voting/firststart.c", "        else if (word != PROBE_EMPTY)\n",
+        "        else if (word != PROBE_EMPTY && word != PROBE_BARE)\n"), Edit(
+        "server/engine/voting/firststart.c", "        if (word == PROBE_FRESH)\n",
+        "        if (word == PROBE_FRESH || word == PROBE_CREATED)\n"), Edit(
+        "server/engine/voting/firststart.c", "else if (word != PROBE_EMPTY && !is_own)",
+        "else if (word != PROBE_EMPTY && word != PROBE_BARE && !is_own)")],
         faults="next,block,slow,pause"),
     Defect("readmission without generation", "sim", "exclusion", [Edit(
         "server/engine/voting/nodes.c",
@@ -303,17 +303,17 @@ DEFECTS = [
           "           now_us * server->ppm / 1000000;", faults="flush,block,slow"),
     # ---- rows of acquires and releases, which simulated nodes do not have ---
     plant("row with one lock twice", "differ", "batch", "server/node/batch.c",
-          "if (batch->slots[i] == call->slots[0]) {",
-          "if (batch->slots[i] > FENCE_SLOTS) {"),
+          "if (batch->buckets[i] == call->buckets[0]) {",
+          "if (batch->buckets[i] > FENCE_BUCKETS) {"),
     plant("row without numbers", "differ", "batch", "server/node/scripts/row.lua",
-          "slots[filled] = digits\n", "slots[filled] = '0'\n"),
+          "buckets[filled] = digits\n", "slots[filled] = '0'\n"),
     Defect("row without compare", "differ", "batch", [ROW_DELETES]),
     # a slot above the highest fencing token, whose number is then not looked at
     plant("row that leaves the max_token", "differ", "batch", "server/node/scripts/row.lua",
           "if max_token_digits then", "if max_token_digits == '' then"),
-    plant("repair that leaves the max_token", "differ", "batch",
-          "server/node/scripts/repair.lua",
-          "slot, digits, max_token and number > max_token,", "slot, digits, false,"),
+    plant("replication that leaves the max_token", "differ", "batch",
+          "server/node/scripts/replicate.lua",
+          "bucket, digits, max_token and number > max_token,", "slot, digits, false,"),
     # ---- a lone acquire or release, which has lines of its own --------------
     plant("lone acquire without deadline", "differ", "batch",
           "server/node/scripts/lone.lua", "now <= tonumber(ARGV[3]) and", "true and"),
@@ -339,7 +339,7 @@ DEFECTS = [
           "return access_shows(access, call, names) ||",
           "return account_of(access, call) != NULL ||", tls=True),
     # ---- what nodes say of each other ---------------------------------------
-    Defect("high_water not compared by a look", "sim", "exclusion", [
+    Defect("high_water not compared by a probe", "sim", "exclusion", [
         GENERATIONS_UNTOLD, Edit(
         "server/engine/voting/rules.c",
         "    return it->generation >= members->witness.node[node].high_water;",
@@ -365,7 +365,7 @@ DEFECTS = [
     # ---- what the others have promised --------------------------------------
     plant("others' promises not waited for", "sim", "exclusion",
           "server/engine/voting/rules.c",
-          "asked->end_us = at_least(takeover_end_of(look, now_us), asked->end_us);",
+          "asked->end_us = at_least(takeover_end_of(probe, now_us), asked->end_us);",
           "asked->end_us = now_us;", faults="flush,block,slow"),
     plant("extend without until", "sim", "exclusion", "tests/lib/node/simkeys.c",
           "if (until_us > memory->until_us.it)",
@@ -387,10 +387,10 @@ DEFECTS = [
     plant("votes of an earlier incarnation counted", "sim", "exclusion",
           "server/engine/voting/members.c", "return it->life == life && !it->is_outdated;",
           "return it->life >= life;", faults="lag,cut,options,quiet", seed=353),
-    plant("mark not compared by an admission", "sim", "exclusion",
+    plant("quarantine record not compared by an admission", "sim", "exclusion",
           "tests/lib/node/simstate.c",
-          "return mark[0] != '\\0' && is_text(call->call.mark, mark) &&",
-          "return mark[0] != '\\0' && call->call.mark.len > 0 &&",
+          "return quarantine[0] != '\\0' && is_text(call->call.quarantine, quarantine) &&",
+          "return quarantine[0] != '\\0' && call->call.quarantine.len > 0 &&",
           faults="lag,cut,quiet,target"),
     # The simulator shows none of these in several hundred seeds: a second node
     # would have to forget, or a name to move, within the same few milliseconds.
@@ -402,7 +402,7 @@ DEFECTS = [
         "                number_of(fields[8]),\n"), Edit(
         "server/node/scripts/permission.lua",
         "math.max(number_of(fields[3]), min_token)", "number_of(fields[3])")]),
-    plant("asked once", "unit eligibility", "each_is_looked_at_again_once_all_of_them_know",
+    plant("asked once", "unit eligibility", "each_is_probed_at_again_once_all_of_them_know",
           "server/engine/voting/rules.c", "if (asked->joins != joins) {",
           "if (asked->joins != joins && now_us < 0) {"),
     plant("later incarnations ignored", "unit eligibility",
@@ -413,10 +413,10 @@ DEFECTS = [
            "a_quorum_of_others_that_vote_must_know_of_its_incarnation", [Edit(
         "server/engine/voting/members.c",
         "    if (is_admitted || (it->is_restarted &&",
-        "    is_admitted |= it->phase == MEMBER_MARKED;\n"
+        "    is_admitted |= it->phase == MEMBER_QUARANTINED;\n"
         "    if (is_admitted || (it->is_restarted &&"), Edit(
-        "server/engine/voting/witness.c", "look->word == LOOK_ADMITTED",
-        "look->word <= LOOK_MARKED"), Edit(
+        "server/engine/voting/witness.c", "probe->word == PROBE_ADMITTED",
+        "probe->word <= PROBE_QUARANTINED"), Edit(
         "server/engine/voting/rules.c",
         "i != node && it->phase == MEMBER_ADMITTED &&",
         "i != node && it->phase != MEMBER_DOWN &&")], tests="eligibility"),
@@ -424,8 +424,8 @@ DEFECTS = [
           "a_quorum_of_others_that_vote_must_know_of_its_incarnation",
           "server/engine/voting/rules.c",
           "it->is_clock_good && !rules_is_outdated(members, i))", "it->is_clock_good)"),
-    plant("second look before all knew of the incarnation", "unit eligibility",
-          "each_is_looked_at_again_once_all_of_them_know", "server/engine/voting/rules.c",
-          "members->node[teller].looked_us >= asked->since_us) {",
-          "members->node[teller].looked_us > 0) {"),
+    plant("second probe before all knew of the incarnation", "unit eligibility",
+          "each_is_probed_at_again_once_all_of_them_know", "server/engine/voting/rules.c",
+          "members->node[teller].probed_us >= asked->since_us) {",
+          "members->node[teller].probed_us > 0) {"),
 ] + ASKING + SPREADING + MISTAKES + LACKING + BACKUPS

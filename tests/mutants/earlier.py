@@ -1,5 +1,5 @@
-"""Rules by which nodes that forgot were once admitted early. Nothing was told of
-incarnations then, and each promise was to be found by a look that came in time. The
+"""Rules by which nodes that lost data were once admitted early. Nothing was told of
+incarnations then, and each promise was to be found by a probe that came in time. The
 simulator finds them, and so does the nemesis, by a strike that is made for each.
 """
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOOK_AFTER_OWN_ROUNDS = Edit(
     "        it->sighted_us = now_us;\n"
     "        for (int i = 0; i < members->settings.nodes; i++)\n"
     "            if (i != node)\n"
-    "                members_want_look(\n"
+    "                members_want_probe(\n"
     "                    members, i,\n"
     "                    now_us + members->settings.node_timeout_us);\n")
 
@@ -32,8 +32,8 @@ IN_SIMULATOR = [
             "    if (asked->joins != joins) {\n",
             "    if (asked->joins != joins && now_us < 0) {\n"), Edit(
             "server/engine/voting/rules.c",
-            "members->node[teller].looked_us >= asked->since_us) {\n",
-            "members->node[teller].looked_us >=\n"
+            "members->node[teller].probed_us >= asked->since_us) {\n",
+            "members->node[teller].probed_us >=\n"
             "                   it->sighted_us +\n"
             "                       members->settings.node_timeout_us) {\n"),
         Edit(
@@ -47,8 +47,8 @@ IN_SIMULATOR = [
     Defect("last promise not told yet", "sim", "exclusion", [
         LOOK_AFTER_OWN_ROUNDS, Edit(
             "server/engine/voting/rules.c",
-            "    return it->is_durable && it->was_durable && is_latest_memory",
-            "    return is_latest_memory"), Edit(
+            "    return it->is_durable && it->was_durable && is_latest_data",
+            "    return is_latest_data"), Edit(
             "server/engine/voting/rules.c",
             "members->node[node].sighted_us + SAID_US;",
             "members->node[node].sighted_us +\n"

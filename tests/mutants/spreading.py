@@ -2,7 +2,7 @@
 from defect import Defect, Edit, plant
 
 SPREADS = "server/engine/rounds/spreads.c"
-REPAIR = "server/node/scripts/repair.lua"
+REPAIR = "server/node/scripts/replicate.lua"
 
 
 def unit(name: str, test: str, before: str, after: str) -> Defect:
@@ -11,7 +11,7 @@ def unit(name: str, test: str, before: str, after: str) -> Defect:
                   tests="spreads")
 
 
-TWO_LOOKS = "story_50_a_lock_gets_where_two_looks_find_it_missing"
+TWO_LOOKS = "story_50_a_lock_gets_where_two_checks_find_it_missing"
 
 SPREADING = [
     plant("no spread", "sim", "spread", SPREADS,
@@ -22,13 +22,13 @@ SPREADING = [
           "it->at_us = it->gate_us;\n    put_in(spreads, it);", "it->at_us = it->gate_us;\n"
           "    it->has = all_nodes(spreads);\n" "    put_in(spreads, it);"),
     plant("creation that counts as long as any", "sim", "spread", SPREADS,
-          "if (it->look == 0) /* of the fill */", "", seed=1645),
+          "if (it->check == 0) /* of the early replication */", "", seed=1645),
     plant("spread that gives up where something else is", "sim", "spread", SPREADS,
           "if (reply->vote == VOTE_HELD && (it->created & nodeset_of(node)) != 0)\n"
           "        it->again |= nodeset_of(node);", "if (reply->vote == VOTE_HELD) {\n"
           "        spreads_forget(spreads, it);\n" "        return;\n" "    }"),
-    unit("creation that is not looked at", "what_a_creation_found_is_looked_at",
-         "    if (it->look == 0) /* of the fill */\n", ""),
+    unit("creation that is not examined", "what_a_creation_found_is_checked_at",
+         "    if (it->check == 0) /* of the early replication */\n", ""),
     unit("several that others hold do not lack",
          "of_several_what_others_have_is_missing",
          "    if (reply->vote == VOTE_FREE || names_count(",
@@ -44,7 +44,7 @@ SPREADING = [
     plant("forced release without tombstone", "differ", "batch",
           "server/node/scripts/tombstone.lua",
           "redis.pcall('HSET', tombstone, 'until', '')\n", ""),
-    plant("tombstone on a node without state", "unit lua_repair",
+    plant("tombstone on a node without state", "unit lua_replication",
           "but_a_node_without_state_stays_empty", "server/node/scripts/tombstone.lua",
           "if redis.call('EXISTS', state) == 1 then",
           "if redis.call('EXISTS', state) >= 0 then"),
@@ -74,43 +74,43 @@ SPREADING = [
          "lock->uncertainty_us;\n",
          "round->start_us + 0 * wait_us(spreads) + "
          "lock->uncertainty_us;\n"),
-    unit("looks without a wait between them", TWO_LOOKS,
+    unit("checks without a wait between them", TWO_LOOKS,
          "    return spreads->env->settings.node_timeout_us + "
          "drift_us(spreads);\n",
          "    return drift_us(spreads);\n"),
-    unit("spread at the first look", "what_two_looks_find_to_be_missing_is_created",
+    unit("spread at the first check", "what_two_checks_find_to_be_missing_is_created",
          "    uint16_t due = it->before &",
          "    uint16_t due = (it->before | it->lacks) &"),
-    unit("second look that comes late", "a_second_look_that_is_late_is_a_first_one",
-         "    LOOKS_APART = 3,", "    LOOKS_APART = 300,"),
+    unit("second check that comes late", "a_second_check_that_is_late_is_a_first_one",
+         "    CHECKS_APART = 3,", "    CHECKS_APART = 300,"),
     unit("spread with a longer deadline", TWO_LOOKS,
-         "    return at_most(it->look_us +",
-         "    return at_most(it->look_us + 1000000 +"),
+         "    return at_most(it->check_us +",
+         "    return at_most(it->check_us + 1000000 +"),
     unit("spread that is tried once", "it_is_tried_again_where_something_else_is",
          "        if (again != 0)\n            create(",
          "        if (again == UINT16_MAX)\n            create("),
     unit("spread that pauses on after a change",
-         "a_change_between_two_looks_ends_the_long_pauses",
+         "a_change_between_two_checks_ends_the_long_pauses",
          "    if (reply->vote == VOTE_CHANGED)\n        it->tries = 0;\n",
          ""),
     unit("held is not lacking", "it_is_tried_again_where_something_else_is",
          "    return reply->value.len > 0 &&",
          "    return reply->value.len == 0 &&"),
-    unit("spread among readers", "what_two_looks_find_to_be_missing_is_created",
+    unit("spread among readers", "what_two_checks_find_to_be_missing_is_created",
          "    return reply->value.len > 0 &&",
          "    return reply->holders > 0 ||"),
     unit("spread that extends hold up", "extends_in_between_do_not_begin_anew",
          "    it->tries = 0;\n    it->has = is_longer ?",
          "    it->tries = 0;\n    it->lacks = it->before = 0;\n"
          "    it->has = is_longer ?"),
-    unit("shorter look that counts for a longer extend",
+    unit("shorter check that counts for a longer extend",
          "a_longer_extend_counts",
          "    if (it->sent_end_us == end_us(it))\n",
          "    if (it->sent_end_us <= end_us(it))\n"),
     unit("too many that keep later ones out",
          "the_latest_of_too_many_take_the_place_of_those_that_end_soon",
-         "    if (spreads->slots.used == spreads->slots.limit)\n",
-         "    if (spreads->slots.used > spreads->slots.limit)\n"),
+         "    if (spreads->entries.used == spreads->entries.limit)\n",
+         "    if (spreads->entries.used > spreads->entries.limit)\n"),
     unit("too many of whom any gives way",
          "the_latest_of_too_many_take_the_place_of_those_that_end_soon",
          "        if (first == NULL || end_us(it) < end_us(first))\n",
@@ -120,14 +120,14 @@ SPREADING = [
          "    return timeout_us * timeout_us / wait_us(spreads);\n",
          "    return timeout_us - drift_us(spreads);\n"),
     plant("stragglers that use up all places", "unit spreads", "stragglers_refuse_nobody",
-          "server/engine/rounds/operation.c", "if (is_kept && slots->used >",
-          "if (!is_kept && slots->used >"),
+          "server/engine/rounds/operation.c", "if (is_kept && entries->used >",
+          "if (!is_kept && entries->used >"),
     plant("repeat whose client leaves before its last votes", "unit repeats",
           "so_it_is_if_its_grant_comes_to_nothing", "server/engine/rounds/operation.c",
           "if (is_granted) /* its last votes are undone, too */",
           "if (is_granted && !it->is_repeat)"),
     Defect("tombstone that ends while a spread is under way", "model",
-           "leftover", model="repair", rule="TOMB=3", world="SMALL"),
+           "leftover", model="replicate", rule="TOMB=3", world="SMALL"),
     Defect("spread before the acquire's end", "model", "leftover",
-           model="repair", rule="NO_GATE"),
+           model="replicate", rule="NO_GATE"),
 ]

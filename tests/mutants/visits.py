@@ -16,7 +16,7 @@ VISITS = [
           "server/engine/waiting/ticket.c",
           "for (int i = 0; i < WAITING_KINDS; i++) {\n        struct ticket *it",
           "for (int i = 0; i < WAITING_WATCH; i++) {\n        struct ticket *it"),
-    plant("watched lock that is seldom looked at", "sim", "watched", WATCHES,
+    plant("watched lock that is seldom examined", "sim", "watched", WATCHES,
           "EACH_US = 1000000, ", "EACH_US = 60000000, "),
     plant("watch answered by an older inspection", "unit watches",
           "another_version_is_told", WATCHES,

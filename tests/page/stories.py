@@ -232,7 +232,7 @@ def a_quarantine_counts_down(browser: Browser, service: Service) -> None:
     assert begin <= 62, begin
     eventually(lambda: seconds_of(browser.row(node)[VOTES_IN]) <= begin - 3,
                "it counts down")
-    assert browser.row(node)[REASON] == "may have forgotten locksRunbook"
+    assert browser.row(node)[REASON] == "may have lost locksRunbook"
 
 
 def pictures_are_taken(browser: Browser, service: Service) -> None:

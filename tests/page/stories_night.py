@@ -120,9 +120,9 @@ def states_of_operators() -> list[str]:
 
 def each_bad_state_leads_to_the_runbook(browser: Browser, _: Service) -> None:
     browser.open("/")
-    details = {"quarantined": "may have forgotten locks; votes again in 60 s",
+    details = {"quarantined": "may have lost locks; votes again in 60 s",
                "no_permission": "its user lacks +del +pexpire"}
-    sections = {"quarantined": "redlockdnodelostitsmemory",
+    sections = {"quarantined": "redlockdnodelostitsdata",
                 "no_permission": "what-a-node-may-lack",
                 "clock_stepped": "redlockdnodeclockstepped",
                 "skewed": "redlockdnodeclockisoff",
@@ -226,7 +226,7 @@ def nothing_is_said_twice(browser: Browser, _: Service) -> None:
     plain = [node(f"plain{i}", detail=NOT_DURABLE) for i in range(3)]
     secret = node("secret", detail=f"admitted; not durable: {other}; "
                                    "its user lacks +scan")
-    away = node("away", "quarantined", "may have forgotten locks; votes again "
+    away = node("away", "quarantined", "may have lost locks; votes again "
                 f"in 60 s; not durable: {reason}", quarantine_ms=60000)
     for nodes, notes in (
             (plain, [f"Not durable: all 3 nodes ({reason})."]),
@@ -250,10 +250,10 @@ def nothing_is_said_twice(browser: Browser, _: Service) -> None:
                                REFUSED_CONNECTION],
                metrics=[REFUSED_CONNECTION], locks=[REFUSED_CONNECTION]):
         eventually(lambda: browser.row("away"), "all of it")
-        assert browser.row("away")[REASON] == "may have forgotten locksRunbook"
+        assert browser.row("away")[REASON] == "may have lost locksRunbook"
         assert browser.row("secret")[REASON] == "its user lacks +scanRunbook"
         text = page_text(browser)
-        for once in ("may have forgotten", other, "its user lacks"):
+        for once in ("may have lost", other, "its user lacks"):
             assert text.count(once) == 1, (once, text)
         assert "again in 60 s" not in text, text
         eventually(lambda: headline(browser) == NO_ANSWER, "an outage")

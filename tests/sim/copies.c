@@ -21,7 +21,7 @@ static const struct simmemory *memory_of(const struct machine *machine)
                                           : &machine->memory;
 }
 
-/* A server may accept this memory as that of the node just before. */
+/* A server may accept this data as that of the node just before. */
 static bool is_evidence(const struct simmemory *memory, int name)
 {
     return memory->durable == '1' &&
@@ -56,7 +56,7 @@ static bool is_near(struct world *world, int server, int node)
 struct lack {
     enum configuration configuration;
     int name;
-    int64_t generation; /* of the memory */
+    int64_t generation; /* of the data */
     int except; /* this name's machine reports nothing; -1: all report */
 };
 
@@ -133,7 +133,7 @@ bool copies_may_have(struct world *world, int machine,
         return false;
     if (copy->at_us >= world->machines[machine].written_us)
         return true;
-    /* others may be judged by what it has forgotten of them */
+    /* others may be judged by what it has lost of them */
     for (int i = 0; i < SIM_NAMES; i++) {
         const struct machine *other = &world->machines[world->home[i]];
         const struct simmemory *memory = memory_of(other);
@@ -193,7 +193,7 @@ static void stop_writing(struct world *world, int machine)
                      machine);
 }
 
-/* Now or in its next life it has the memory of another node. */
+/* Now or in its next life it has the data of another node. */
 static void replace(struct world *world, int machine)
 {
     struct machine *it = &world->machines[machine];
@@ -203,7 +203,7 @@ static void replace(struct world *world, int machine)
         !losses_may_lose(world, machine))
         return;
     struct simcopy copy = machine_copy(&world->machines[other], world->now_us);
-    world_trace(world, "machine %d gets the memory of %d", machine, other);
+    world_trace(world, "machine %d gets the data of %d", machine, other);
     losses_note(world, machine);
     if (world_chance(world, 50)) {
         machine_replace(it, &copy, ++world->lives, world->now_us);

@@ -13,7 +13,7 @@ void copies_end(struct world *world, enum fault fault, int machine);
 void copies_attach_all(struct world *world);
 
 /*
- * Whether the machine may get this memory now: someone who saw what it lacks
+ * Whether the machine may get this data now: someone who saw what it lacks
  * can report it, or all of that has expired. Holds off other faults that must
  * not happen in between.
  */

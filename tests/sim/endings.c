@@ -14,7 +14,7 @@ enum {
     STRAGGLERS_US = 20000, /* for clients that still ask */
     ASK_AGAIN_US = 400000, /* and two timeouts, for releases to ask again;
                               mostly below a TTL */
-    REPAIRED_US = 400000,
+    REPLICATED_US = 400000,
     PAUSE_US = 150000, /* too long for a round */
     STEP_US = 1000,
     ANSWER_STEPS = 2000,
@@ -32,7 +32,7 @@ enum {
     REGAINERS = 8,
     CROWD = 8,
     BACKUPS = 3,
-    LOOKED_US = 1100000,
+    PROBED_US = 1100000,
     ARRIVAL_US = 100000,
     FORCED_TIMES = 3,
     APART_TIMES = 4,
@@ -206,13 +206,13 @@ static void check_everywhere(struct world *world, const struct client *client)
     for (int i = 0; i < config->nodes; i++) {
         const struct machine *machine = &world->machines[faults_home(world, i)];
         if (!ledger_has_lock(world, machine, client))
-            ledger_violated(world, "repaired", client_number(world, client),
+            ledger_violated(world, "replicated", client_number(world, client),
                             client->resources[0]);
     }
 }
 
 /* Acquired while two nodes are down; then extended, and released. */
-static void check_repaired(struct world *world, int resource)
+static void check_replicated(struct world *world, int resource)
 {
     struct client *client = &world->clients->client[resource];
     int server = world_any_server(world);
@@ -226,18 +226,18 @@ static void check_repaired(struct world *world, int resource)
                                               OUTCOME_EXTENDED);
     bool is_hurried = world_chance(world, 50);
     world_run(world,
-              is_hurried ? world_random(world, REPAIRED_US) : REPAIRED_US);
+              is_hurried ? world_random(world, REPLICATED_US) : REPLICATED_US);
     if (is_extended && !is_hurried && is_all_well(world, server, since_us))
         check_everywhere(world, client);
     endings_release(world, client, world_any_server(world));
 }
 
-static void check_all_repaired(struct world *world)
+static void check_all_replicated(struct world *world)
 {
     let_rest(world, 20, 1000000);
     world->clients->is_led = true;
     for (int i = 0; i < world_resources(world); i++)
-        check_repaired(world, i);
+        check_replicated(world, i);
     check_tidy_soon(world);
 }
 
@@ -259,8 +259,8 @@ static void check_backups(struct world *world)
     for (int i = 0; i < BACKUPS; i++) {
         int resource = i % (world_resources(world) - 1);
         int server = world_any_server(world);
-        /* each server has looked once since the last change */
-        world_run(world, LOOKED_US + world_random(world, 1000000));
+        /* each server has probed once since the last change */
+        world_run(world, PROBED_US + world_random(world, 1000000));
         choose(holder, resource, 0);
         choose(other, resource + 1, 0);
         if (!is_all_well_everywhere(world))
@@ -493,7 +493,7 @@ void endings_check(struct world *world)
     faults_set_clocks(world);
     world_run(world, faults_quarantine_us(world) + ABLE_MORE_US);
     check_able(world);
-    check_all_repaired(world);
+    check_all_replicated(world);
     for (int i = 0; i < LEAVERS; i++)
         check_left(world, (int)world_random(world, world_resources(world)));
     check_served(world, (int)world_random(world, world_resources(world)),

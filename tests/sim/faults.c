@@ -103,7 +103,7 @@ void faults_on_send(struct world *world, struct message *message)
 {
     enum call_kind kind = message->call.call.kind;
     bool is_data = kind == CALL_ACQUIRE || kind == CALL_REPEAT ||
-                   kind == CALL_EXTEND || kind == CALL_REPAIR ||
+                   kind == CALL_EXTEND || kind == CALL_REPLICATE ||
                    kind == CALL_RELEASE || kind == CALL_LISTEN;
     struct simlink *link = simlink_of(world, message->server, message->node);
     if (world->faults->is_calm)
@@ -114,9 +114,9 @@ void faults_on_send(struct world *world, struct message *message)
         world->faults->count[FAULT_DOUBLE] += message->is_doubled;
         return;
     }
-    bool is_write = kind != CALL_LOOK || message->call.call.nonce.len > 0;
-    if (kind == CALL_LOOK && is_write)
-        lists_on_mark(world, message->server);
+    bool is_write = kind != CALL_PROBE || message->call.call.nonce.len > 0;
+    if (kind == CALL_PROBE && is_write)
+        lists_on_quarantine(world, message->server);
     if (!plan_is_on(world, FAULT_TARGET) || !is_write ||
         world->now_us < world->faults->held_us)
         return;
@@ -493,7 +493,7 @@ static bool has_admission(const struct world *world, enum configuration by)
 
 /*
  * New names that cannot know whether the old ones are dead, as too few of these
- * are among them, or have forgotten it: the old servers are stopped, and the
+ * are among them, or have lost it: the old servers are stopped, and the
  * new ones are told so.
  */
 static void stop_old_servers(struct world *world)

@@ -11,13 +11,13 @@
  *     was: a server that sees the node for the first time, or was not running
  *     when it was admitted, cannot notice
  *   - clocks drift apart by at most 0.4%
- *   - when a durable node gets an older memory, q - 1 others have stored that
+ *   - when a durable node gets older data, q - 1 others have stored that
  *     there was a later one, or a server that saw it is about to report it, and
  *     no new fault begins for 5 s; otherwise the node stays down until all that
  *     it lacks has expired (copies.c)
  *   - the nodes are not all empty at once where that means a first start,
  *     unless a running server has seen them vote, and lives for 6 s more
- *   - what a node grants between an eviction and the next look, or the end of
+ *   - what a node grants between an eviction and the next probe, or the end of
  *     the evicted lock if it restarts before, does not violate exclusion
  *     against the client whose lock it evicted (ledger.c)
  *   - a connection is slow in one direction by too little to hide a step
@@ -27,7 +27,7 @@
  *     in the first 6 s, and no new configuration begins; unless the second
  *     machine is empty and each server that has its address is restarted
  *   - a node that was a replica does not free its backlog and get its
- * statistics reset within 6 s: it would look as if it had been none
+ * statistics reset within 6 s: it would probe as if it had been none
  *   - no server is started with too high an epoch at the first start where all
  *     nodes may be lost, as one that returns has that epoch when the others
  * have begun anew; nor one with wrong addresses as well
@@ -49,9 +49,9 @@ enum fault {
     FAULT_FLUSH,     /* FLUSHALL */
     FAULT_INTERLUDE, /* a life without persistence, then the old disk */
     FAULT_UNDURABLE, /* it writes no file for a while, then restarts */
-    FAULT_RESTORE,   /* a life with an old memory */
-    FAULT_ROLLBACK,  /* an old memory under the same run_id */
-    FAULT_REPLACE,   /* another node's memory */
+    FAULT_RESTORE,   /* a life with old data */
+    FAULT_ROLLBACK,  /* old data under the same run_id */
+    FAULT_REPLACE,   /* another node's data */
     FAULT_PROMOTE,   /* a replica, slightly behind, takes the name */
     FAULT_EVICT,     /* locks are evicted for lack of memory */
     FAULT_MOVE,      /* a name moves to an empty machine */
@@ -102,10 +102,10 @@ struct faults {
                         are forgotten still have */
     int64_t cut_us;  /* until then a name is cut off from the new servers */
     bool has_other;  /* another installation goes on */
-    bool is_blind;   /* a server has marked nodes before it saw all */
+    bool is_blind;   /* a server has quarantined nodes before it saw all */
     int word_epoch;  /* of the last change by the operator's word … */
     bool is_word_done;  /* … after which all nodes have voted */
-    bool is_wild;       /* clocks step freely, but nothing is forgotten */
+    bool is_wild;       /* clocks step freely, but nothing is lost */
     bool goes_far;      /* clocks step by up to a minute */
     int64_t longest_ms; /* no TTL is greater in this world */
     int64_t honest_us;  /* how far off clocks may be that count as right */

@@ -38,7 +38,7 @@ int64_t heap_next_us(const struct heap *heap);
 /* The earliest; the heap must not be empty. */
 struct event heap_pop(struct heap *heap);
 
-/* Gives back the memory of an empty heap. */
+/* Gives back the data of an empty heap. */
 void heap_fini(struct heap *heap);
 
 #endif

@@ -391,24 +391,24 @@ static bool is_about(const struct simcall *call, int resource)
     return false;
 }
 
-/* A look notices what was evicted, unless the node has begun another life. */
-static void look_for_evictions(struct world *world,
-                               const struct message *message)
+/* A probe notices what was evicted, unless the node has begun another life. */
+static void probe_for_evictions(struct world *world,
+                                const struct message *message)
 {
     struct machine *machine = &world->machines[message->machine];
     const struct call_reply *reply = &message->answer.reply;
     const struct simcall *call = &message->call;
-    bool is_look = call->call.kind == CALL_LOOK && reply->vote == VOTE_DONE &&
-                   reply->look.word != LOOK_SUPERSEDED &&
-                   reply->look.word != LOOK_FOREIGN;
+    bool is_check = call->call.kind == CALL_PROBE && reply->vote == VOTE_DONE &&
+                    reply->probe.word != PROBE_SUPERSEDED &&
+                    reply->probe.word != PROBE_OTHER;
     for (int i = 0; i < SIM_RESOURCES; i++) {
         int64_t *evicted_us = &machine->evicted_us[i];
         bool is_over = world->now_us - *evicted_us >
                        world->faults->longest_ms * 1000 + LATER_US;
         if (*evicted_us != 0 && !is_over && reply->vote == VOTE_GRANTED &&
-            call->call.kind != CALL_REPAIR && is_about(call, i))
+            call->call.kind != CALL_REPLICATE && is_about(call, i))
             note_windfall(&world->clients->ledger, call, i, *evicted_us);
-        if (machine->is_unseen ? is_over : is_look)
+        if (machine->is_unseen ? is_over : is_check)
             *evicted_us = 0;
     }
 }
@@ -573,12 +573,12 @@ bool ledger_is_forced(const struct world *world, const struct client *client,
 }
 
 /*
- * An acquire, or its fill, was on its way when its lock was released by force:
- * it may have a majority again, until the release is sent once more. An extend
- * that begins meanwhile is granted, and its lock is released all the same. What
- * is promised is only that an acquire that begins after the answer is kept; and
- * this one began before. A creation is no excuse: before its answer, the
- * release has left a tombstone on a majority.
+ * An acquire, or its early replication, was on its way when its lock was
+ * released by force: it may have a majority again, until the release is sent
+ * once more. An extend that begins meanwhile is granted, and its lock is
+ * released all the same. What is promised is only that an acquire that begins
+ * after the answer is kept; and this one began before. A creation is no excuse:
+ * before its answer, the release has left a tombstone on a majority.
  */
 static void note_revived(struct world *world, const struct message *message)
 {
@@ -736,7 +736,7 @@ void ledger_on_half_spread(struct world *world, struct client *client)
             taken_us(world, met_by(world, client->extended_by, i), client);
 }
 
-/* Nothing is created that ends before two more looks. */
+/* Nothing is created that ends before two more probes. */
 static bool ends_soon(const struct world *world, const struct client *client)
 {
     int64_t left_us = client->believes_until_us - world->now_us;
@@ -780,7 +780,7 @@ void ledger_on_spread(struct world *world, const struct client *client)
 
 /* ---- watches ------------------------------------------------------------ */
 
-/* A node may have the memory of a time before what was told. */
+/* A node may have the data of a time before what was told. */
 static bool has_just_forgotten(const struct world *world)
 {
     for (int i = 0; i < SIM_NAMES; i++)
@@ -844,7 +844,7 @@ void ledger_on_execution(struct world *world, const struct message *message)
     if (world->clients->ledger.is_touching_first &&
         !is_of_first(world->machines[message->machine].memory.admit))
         ledger_violated(world, "foreign", -1, -1);
-    look_for_evictions(world, message);
+    probe_for_evictions(world, message);
     enum vote vote = message->answer.reply.vote;
     enum call_kind kind = message->call.call.kind;
     if (vote == VOTE_GRANTED && (kind == CALL_ACQUIRE || kind == CALL_REPEAT))

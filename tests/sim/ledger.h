@@ -9,7 +9,7 @@
 #include "../lib/node/simnode.h"
 
 /*
- * A lock that a node granted after it had evicted another one, before a look
+ * A lock that a node granted after it had evicted another one, before a probe
  * noticed that.
  */
 struct windfall {
@@ -40,7 +40,7 @@ struct forced {
     int64_t answered_us; /* INT64_MAX: it is not known what was done */
 };
 
-/* The windfalls of two nodes, until a look notices what they evicted. */
+/* The windfalls of two nodes, until a probe notices what they evicted. */
 enum { WINDFALLS = 1024, KEYS = 64, FORCED = 256 };
 
 struct ledger {

@@ -285,8 +285,8 @@ void simlinks_abandon(struct world *world, int server)
     }
 }
 
-static void look_for_silence(struct world *world, int server, int node,
-                             int64_t at_us)
+static void probe_for_silence(struct world *world, int server, int node,
+                              int64_t at_us)
 {
     struct simlink *link = simlink_of(world, server, node);
     link->is_watched = true;
@@ -300,7 +300,7 @@ static void look_for_silence(struct world *world, int server, int node,
 void simlink_watch(struct world *world, int server, int node)
 {
     if (!simlink_of(world, server, node)->is_watched)
-        look_for_silence(world, server, node, world->now_us + SILENCE_US);
+        probe_for_silence(world, server, node, world->now_us + SILENCE_US);
 }
 
 /* Gives up a node that owes a reply and sends nothing for this long. */
@@ -316,7 +316,7 @@ static void on_silence(struct world *world, int server, int node)
     if (world->now_us >= since_us + SILENCE_US)
         simlink_break(world, server, node);
     else
-        look_for_silence(world, server, node, since_us + SILENCE_US);
+        probe_for_silence(world, server, node, since_us + SILENCE_US);
 }
 
 /* ---- confirmations ------------------------------------------------------ */

@@ -35,7 +35,7 @@ struct simlink {
     enum link_state state;
     bool is_cut;         /* it has ended, but the server does not know yet */
     bool is_watched;     /* an EVENT_SILENCE is under way */
-    bool has_looked;     /* in this life the server has seen its permission */
+    bool has_probed;     /* in this life the server has seen its permission */
     uint64_t connection; /* counts the attempts */
     struct meeting met;
     struct meeting confirming;

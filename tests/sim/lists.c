@@ -22,7 +22,7 @@ enum {
     FOLLOW_US = 5000000,
 };
 
-/* The next server that marks nodes begins it. */
+/* The next server that quarantines nodes begins it. */
 #define CUT_SOON 1
 
 static const enum configuration lists[] = {
@@ -278,7 +278,8 @@ static int highest_epoch(const struct world *world, bool is_own)
     for (int i = 0; i < config->nodes; i++) {
         const struct simmemory *memory =
             &world->machines[faults_home(world, i)].memory;
-        const char *found[] = {memory->admit, memory->mark, memory->taken};
+        const char *found[] = {memory->admit, memory->quarantine,
+                               memory->taken};
         for (int k = 0; k < 3; k++) {
             struct span fingerprint =
                 found[k][0] == '\0' ? span_of("")
@@ -418,7 +419,7 @@ static void cut_off(struct world *world, int server)
             simlink_of(world, i, node)->blocked_us = world->faults->cut_us;
 }
 
-static void look_for_blindness(struct world *world, int server)
+static void probe_for_blindness(struct world *world, int server)
 {
     enum configuration list = world->servers[server].configuration;
     int highest = 0, seen = 0;
@@ -427,17 +428,17 @@ static void look_for_blindness(struct world *world, int server)
     for (int i = 0; i < SIM_NAMES; i++)
         highest = (int)at_least(highest, epoch_on(world, i));
     for (int i = 0; i < server_nodes(world, server); i++)
-        if (simlink_of(world, server, i)->has_looked)
+        if (simlink_of(world, server, i)->has_probed)
             seen = (int)at_least(
                 seen, epoch_on(world, config_of(world, list)->name[i]));
     world->faults->is_blind |= seen < highest;
 }
 
-void lists_on_mark(struct world *world, int server)
+void lists_on_quarantine(struct world *world, int server)
 {
     struct faults *faults = world->faults;
     enum configuration list = world->servers[server].configuration;
-    look_for_blindness(world, server);
+    probe_for_blindness(world, server);
     if (faults->cut_us == CUT_SOON && list == faults->configuration)
         cut_off(world, server);
 }

@@ -12,8 +12,8 @@
  *   - when the operator gives the word, all servers have stopped
  *   - none of an earlier list starts again then, but by the word; until that
  *     change is done, the next one is made by the word, too
- *   - where there is another installation, a server that marks nodes has looked
- *     at one of those in use; after one that has not, nothing is claimed
+ *   - where there is another installation, a server that quarantines nodes has
+ * probed at one of those in use; after one that has not, nothing is claimed
  */
 #ifndef SIM_LISTS_H
 #define SIM_LISTS_H
@@ -47,8 +47,8 @@ enum configuration lists_choose(struct world *world);
 bool lists_may_start(const struct world *world,
                      enum configuration configuration);
 
-/* The server is about to mark a node. */
-void lists_on_mark(struct world *world, int server);
+/* The server is about to quarantine a node. */
+void lists_on_quarantine(struct world *world, int server);
 
 /* Whether numbers of this server must rise. */
 bool lists_have_order(const struct world *world, int server);

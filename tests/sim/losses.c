@@ -319,8 +319,8 @@ static int find_watcher(struct world *world)
     return -1;
 }
 
-/* Whether N empty nodes would look unused. */
-static bool looks_new(const struct world *world)
+/* Whether N empty nodes would probe unused. */
+static bool probes_new(const struct world *world)
 {
     for (int i = 0; i < SIM_FOREIGN; i++)
         if (world->servers[i].engine != NULL && world->servers[i].is_trusting &&
@@ -336,7 +336,7 @@ static void lose_all(struct world *world)
     int watcher = -1;
     if (world->servers[SIM_FOREIGN].engine != NULL)
         return; /* it might win the first start, or not */
-    if (looks_new(world)) {
+    if (probes_new(world)) {
         watcher = find_watcher(world);
         if (watcher < 0)
             return;

@@ -1,5 +1,5 @@
 /*
- * The machines, and how they lose their whole memory.
+ * The machines, and how they lose their whole data.
  */
 #ifndef SIM_LOSSES_H
 #define SIM_LOSSES_H

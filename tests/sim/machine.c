@@ -44,7 +44,7 @@ void machine_step(struct machine *machine, int64_t now_us, int64_t step_us)
     simnode_expire(&machine->memory, machine->clock_us);
 }
 
-/* ---- the memory --------------------------------------------------------- */
+/* ---- the data --------------------------------------------------------- */
 
 struct simcopy machine_copy(const struct machine *machine, int64_t now_us)
 {
@@ -54,7 +54,7 @@ struct simcopy machine_copy(const struct machine *machine, int64_t now_us)
     };
 }
 
-/* The disk lags behind the memory: it gets the state before a write. */
+/* The disk lags behind the data: it gets the state before a write. */
 static void sync_disk(struct machine *machine, int64_t now_us, int64_t lag_us)
 {
     if (machine->persistence != PERSISTS_EVERY_SECOND ||
@@ -67,9 +67,9 @@ static void sync_disk(struct machine *machine, int64_t now_us, int64_t lag_us)
 static bool has_changed_state(enum call_kind kind,
                               const struct call_reply *reply)
 {
-    if (kind == CALL_LOOK)
-        return reply->look.word == LOOK_FRESH ||
-               reply->look.word == LOOK_CREATED;
+    if (kind == CALL_PROBE)
+        return reply->probe.word == PROBE_FRESH ||
+               reply->probe.word == PROBE_CREATED;
     return kind <= CALL_REVOKE && reply->vote == VOTE_DONE;
 }
 
@@ -139,7 +139,7 @@ void machine_execute(struct machine *machine, const struct simcall *call,
     if (((kind == CALL_ACQUIRE || kind == CALL_REPEAT) &&
          vote == VOTE_GRANTED) ||
         vote == VOTE_EXTENDED)
-        machine->promised_us = now_us; /* a repair does not count yet */
+        machine->promised_us = now_us; /* a replication does not count yet */
     bool is_admitted =
         vote == VOTE_DONE && (kind == CALL_ADMIT || kind == CALL_READMIT);
     if (is_admitted || machine->memory.admit[0] == '\0')

@@ -1,5 +1,5 @@
 /*
- * A machine with one Redis server: its clock, its memory, and the part of it
+ * A machine with one Redis server: its clock, its data, and the part of it
  * that is on disk. It has several lives, each with another run_id.
  */
 #ifndef SIM_MACHINE_H
@@ -42,15 +42,16 @@ struct machine {
     struct simcopy disk;   /* what the next life begins with */
     struct simcopy backup; /* of this or an earlier life */
     int64_t disk_due_us;   /* the disk does not change before then */
-    int64_t written_us;    /* when the memory last changed */
-    int64_t state_us;      /* when its permission or mark last changed */
-    int64_t promised_us;   /* its last promise */
-    int64_t complete_us;   /* may lack later promises; 0: lacks none */
-    int64_t resumed_us;    /* the end of its last pause */
-    int64_t healed_us;     /* since then no call is answered with an error */
-    int64_t promoted_us;   /* when it was last a replica, in this life … */
-    int64_t reset_us;      /* … and when its statistics were last reset */
-    int64_t evicted_us[SIM_RESOURCES]; /* not noticed by a look; 0: not */
+    int64_t written_us;    /* when the data last changed */
+    int64_t
+        state_us; /* when its permission or quarantine record last changed */
+    int64_t promised_us; /* its last promise */
+    int64_t complete_us; /* may lack later promises; 0: lacks none */
+    int64_t resumed_us;  /* the end of its last pause */
+    int64_t healed_us;   /* since then no call is answered with an error */
+    int64_t promoted_us; /* when it was last a replica, in this life … */
+    int64_t reset_us;    /* … and when its statistics were last reset */
+    int64_t evicted_us[SIM_RESOURCES]; /* not noticed by a probe; 0: not */
     /* for how long in all each lock was there until noted_us */
     int64_t exclusive_us[SIM_RESOURCES];
     int64_t shared_us[SIM_RESOURCES];
@@ -67,7 +68,7 @@ int64_t machine_clock(const struct machine *machine, int64_t now_us);
 /* Notes for how long each lock was there until now. */
 void machine_note(struct machine *machine, int64_t now_us);
 
-/* It runs, with an admission of this memory. */
+/* It runs, with an admission of this data. */
 bool machine_is_admitted(const struct machine *machine);
 
 /* Changes the speed of its clock, or steps it. */
@@ -100,13 +101,13 @@ void machine_flush(struct machine *machine, int64_t now_us);
 /* Evicts some locks, one bit each. */
 void machine_evict(struct machine *machine, unsigned resources, int64_t now_us);
 
-/* A copy of its memory. */
+/* A copy of its data. */
 struct simcopy machine_copy(const struct machine *machine, int64_t now_us);
 
 /*
  * Its replication ID changes, and nothing else: its first replica is attached,
  * or it frees its backlog; replid must be unique. Or its statistics are reset.
- * Not both happen within a moment after it was a replica: it would look as if
+ * Not both happen within a moment after it was a replica: it would probe as if
  * it had been none.
  */
 void machine_attach(struct machine *machine, uint64_t replid, int64_t now_us);

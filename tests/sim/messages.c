@@ -137,7 +137,7 @@ static void trace(const struct world *world, const struct message *message)
         world_trace(
             world, "server %d machine %d %s: %s %d generation %lld admit %s",
             message->server, message->machine, simcall_name(call->call.kind),
-            ballot_name(call_ballot(reply)), (int)reply->look.word,
+            ballot_name(call_ballot(reply)), (int)reply->probe.word,
             (long long)world->machines[message->machine].memory.generation.it,
             world->machines[message->machine].memory.admit);
 }
@@ -213,7 +213,7 @@ void message_reply(struct world *world, struct message *message)
     link->pending_count--;
     message->is_pending = false;
     link->heard_us = world->now_us;
-    link->has_looked |= message->call.call.kind == CALL_LOOK &&
+    link->has_probed |= message->call.call.kind == CALL_PROBE &&
                         message->answer.reply.vote == VOTE_DONE;
     if (message->answer.reply.generation > link->generation)
         link->generation = message->answer.reply.generation;

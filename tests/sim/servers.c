@@ -18,9 +18,9 @@ enum {
     FORGOTTEN_PERCENT = 40,  /* with the word for an earlier change */
     TOO_HIGH = 19,           /* too much for the next epoch */
     DRAIN_MOST_US = 2000000, /* --drain-ms */
-    DRAIN_LOOK_US = 50000,
-    DRAIN_LOOKS_MOST = 160, /* as main.c grants what is in flight … */
-    DRAIN_LOOKS = 200,      /* … but requests are answered by then */
+    DRAIN_PROBE_US = 50000,
+    DRAIN_PROBES_MOST = 160, /* as main.c grants what is in flight … */
+    DRAIN_PROBES = 200,      /* … but requests are answered by then */
 };
 
 static const char *const names[SIM_NAMES] = {"n1", "n2", "n3", "n4",
@@ -212,7 +212,8 @@ static int highest_epoch(const struct world *world, const char *but)
     for (int i = 0; i < SIM_NAMES; i++) {
         const struct simmemory *memory =
             &world->machines[world->home[i]].memory;
-        const char *found[] = {memory->admit, memory->mark, memory->taken};
+        const char *found[] = {memory->admit, memory->quarantine,
+                               memory->taken};
         for (int k = 0; k < 3; k++) {
             const char *colon = strchr(found[k], ':');
             int epoch = (int)strtol(found[k], NULL, 10);
@@ -235,8 +236,8 @@ void servers_choose_next(struct world *world)
 
 /*
  * All may have been lost, and no majority carries the configuration: so there
- * may be a first start. Or servers of other names may mark nodes that are
- * unused, and these marks bind: only the next epoch replaces them.
+ * may be a first start. Or servers of other names may quarantine nodes that are
+ * unused, and these quarantine records bind: only the next epoch replaces them.
  */
 static bool may_begin_anew(const struct world *world)
 {
@@ -352,13 +353,13 @@ void server_kill(struct world *world, int number)
     memset(server->timers, 0, sizeof server->timers);
 }
 
-static void drain_later(struct world *world, int number, int64_t looks)
+static void drain_later(struct world *world, int number, int64_t probes)
 {
-    world_at(world, DRAIN_LOOK_US,
+    world_at(world, DRAIN_PROBE_US,
              (struct event){.kind = EVENT_DRAIN,
                             .a = number,
                             .tag = (uint64_t)world->servers[number].drains_us,
-                            .number = looks});
+                            .number = probes});
 }
 
 void server_terminate(struct world *world, int number)
@@ -380,9 +381,9 @@ void server_on_drain(struct world *world, const struct event *event)
         return;
     server->is_closed = world->now_us >= server->ends_us;
     bool may_end = server->is_closed && !clients_are_served(world, event->a) &&
-                   (event->number >= DRAIN_LOOKS_MOST ||
+                   (event->number >= DRAIN_PROBES_MOST ||
                     !engine_is_releasing(server->engine));
-    if (event->number > DRAIN_LOOKS)
+    if (event->number > DRAIN_PROBES)
         ledger_violated(world, "alive", -1, -1);
     if (!may_end) {
         drain_later(world, event->a, event->number + server->is_closed);
@@ -425,9 +426,9 @@ void servers_trace(const struct world *world)
                         view.detail);
         }
     for (int i = 0; i < SIM_NAMES; i++)
-        world_trace(world, "name %d: admit %s mark %s", i,
+        world_trace(world, "name %d: admit %s quarantine record %s", i,
                     world->machines[world->home[i]].memory.admit,
-                    world->machines[world->home[i]].memory.mark);
+                    world->machines[world->home[i]].memory.quarantine);
 }
 
 /* ---- pauses ------------------------------------------------------------- */

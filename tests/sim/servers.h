@@ -112,7 +112,7 @@ bool server_has_usual_options(const struct world *world, int number);
 void server_kill(struct world *world, int number);
 
 /* SIGTERM: it answers those who wait, ends when nobody asks, and is started
- * again. It looks for that now and then. */
+ * again. It searches for that now and then. */
 void server_terminate(struct world *world, int number);
 void server_on_drain(struct world *world, const struct event *event);
 

@@ -1,5 +1,5 @@
 /*
- * Visitors: clients and operators that ask for no lock. They watch locks, look
+ * Visitors: clients and operators that ask for no lock. They watch locks, probe
  * at them, list them and pools, and release by force what others hold.
  */
 #ifndef SIM_VISITORS_H

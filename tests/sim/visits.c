@@ -31,7 +31,8 @@ static void pause_some(struct world *world, int count)
                      PAUSE_US);
 }
 
-/* Nodes may still have what was released: a fill of another server's. */
+/* Nodes may still have what was released: an early replication of another
+ * server's. */
 static void run_until_tidy(struct world *world)
 {
     world_run(world, LATER_US + 2 * world->node_timeout_us);

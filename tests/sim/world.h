@@ -34,7 +34,7 @@ enum event_kind {
     EVENT_TIMER,          /* a: server, b: slot, tag: time it was set to */
     EVENT_CLIENT,         /* a: client, b: what, tag: its operation's serial */
     EVENT_TERMINATE,      /* a: server */
-    EVENT_DRAIN,          /* a: server, tag: when it began, number: of looks */
+    EVENT_DRAIN,          /* a: server, tag: when it began, number: of probes */
     EVENT_RESUME_MACHINE, /* a: machine */
     EVENT_START_MACHINE,  /* a: machine, b: persistence */
     EVENT_HEAL_MACHINE,   /* a: machine */
@@ -82,7 +82,7 @@ bool world_chance(struct world *world, int percent);
 
 void world_at(struct world *world, int64_t delay_us, struct event event);
 
-/* Writes one line for people who look for the cause of a violation. */
+/* Writes one line for people who search for the cause of a violation. */
 void world_trace(const struct world *world, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

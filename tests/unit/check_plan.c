@@ -56,15 +56,15 @@ static const char *complete(int node, const char *admit)
     return out;
 }
 
-static void come(int node, enum call_look_word word, const char *admit,
+static void come(int node, enum call_probe_word word, const char *admit,
                  const char *mark)
 {
     play_node_connect(node);
-    play_answer_look(node, word, admit[0] != '\0' ? complete(node, admit) : "",
-                     mark);
+    play_answer_probe(node, word, admit[0] != '\0' ? complete(node, admit) : "",
+                      mark);
 }
 
-static void come_all(int from, enum call_look_word word, const char *admit,
+static void come_all(int from, enum call_probe_word word, const char *admit,
                      const char *mark)
 {
     for (int i = from; i < PLAY_NODES; i++)
@@ -101,12 +101,12 @@ static void expect_has(const char *const words[])
 
 TEST(all_vote)
 {
-    come_all(0, LOOK_ADMITTED, "", "");
+    come_all(0, PROBE_ADMITTED, "", "");
     ck_assert_int_eq(plan(), PLAN_GOES_ON);
     expect_has((const char *const[]){"node a at h:1: votes;", "node e: votes;",
                                      "votes: 5 of 5", "epoch: 1\n",
                                      "held: nothing\n", "pause: none", NULL});
-    ck_assert_int_eq(play_count(CALL_LOOK), 5);
+    ck_assert_int_eq(play_count(CALL_PROBE), 5);
     for (int i = 0; i < play.sent_count; i++) {
         ck_assert(play.sent[i].call.is_watching);
         ck_assert_int_eq((int)play.sent[i].call.nonce.len, 0);
@@ -116,7 +116,7 @@ TEST(all_vote)
 TEST(what_is_held)
 {
     play.rest_us = 29 * SECOND + 1;
-    come_all(0, LOOK_ADMITTED, "", "");
+    come_all(0, PROBE_ADMITTED, "", "");
     ck_assert_int_eq(plan(), PLAN_GOES_ON);
     ck_assert_has(text, "within 30 s\n");
     play.now_us += 31 * SECOND;
@@ -128,26 +128,27 @@ TEST(what_is_held)
 
 /* Of a node a that was seen so. */
 static const struct {
-    enum call_look_word word;
+    enum call_probe_word word;
     const char *admit, *mark;
     enum outlook_kind kind;
     int under;       /* that name; -1: none */
     int wait_s;      /* until it votes; 0: it will not */
     const char *has; /* its line */
 } ones[] = {
-    {LOOK_EMPTY, "", "", OUTLOOK_EMPTY, -1, 31, "within 31 s"},
-    {LOOK_BARE, "1:" PLAY_FINGERPRINT ":@:" PLAY_INCARNATION(1) ":0:older:m",
-     "", OUTLOOK_RESTARTED, -1, 3, "has all its memory"},
-    {LOOK_MARKED, "", PLAY_MARK(2), OUTLOOK_MARKED, -1, 1, "within 1 s"},
-    {LOOK_MISNAMED, "1:" PLAY_FINGERPRINT ":&:" PLAY_INCARNATION(1) ":0:+", "",
+    {PROBE_EMPTY, "", "", OUTLOOK_EMPTY, -1, 31, "within 31 s"},
+    {PROBE_BARE, "1:" PLAY_FINGERPRINT ":@:" PLAY_INCARNATION(1) ":0:older:m",
+     "", OUTLOOK_RESTARTED, -1, 3, "has all its data"},
+    {PROBE_QUARANTINED, "", PLAY_QUARANTINE(2), OUTLOOK_QUARANTINED, -1, 1,
+     "within 1 s"},
+    {PROBE_MISNAMED, "1:" PLAY_FINGERPRINT ":&:" PLAY_INCARNATION(1) ":0:+", "",
      OUTLOOK_MISPLACED, 4, 0, "is used under the name e"},
-    {LOOK_BARE, "1:" PLAY_FINGERPRINT ":&:" PLAY_INCARNATION(1) ":0:older:m",
+    {PROBE_BARE, "1:" PLAY_FINGERPRINT ":&:" PLAY_INCARNATION(1) ":0:older:m",
      "", OUTLOOK_MISPLACED, 4, 0, "was used under the name e"},
-    {LOOK_FOREIGN, "1:" OTHERS ":&:" PLAY_INCARNATION(1) ":0:+", "",
+    {PROBE_OTHER, "1:" OTHERS ":&:" PLAY_INCARNATION(1) ":0:+", "",
      OUTLOOK_OTHERS, 4, 0, "other names, of epoch 1, and is e"},
-    {LOOK_SUPERSEDED, "7:" OTHERS ":@:" PLAY_INCARNATION(1) ":0:+", "",
+    {PROBE_SUPERSEDED, "7:" OTHERS ":@:" PLAY_INCARNATION(1) ":0:+", "",
      OUTLOOK_OTHERS, 0, 0, "other names, of epoch 7;"},
-    {LOOK_SUPERSEDED, "", "7:" OTHERS ":x:" PLAY_INCARNATION(1) "::run:m",
+    {PROBE_SUPERSEDED, "", "7:" OTHERS ":x:" PLAY_INCARNATION(1) "::run:m",
      OUTLOOK_OTHERS, -1, 0, "other names, of epoch 7;"},
 };
 
@@ -156,7 +157,7 @@ TEST_EACH(one_node_is_another, ones)
 {
     const struct outlook_node *it = &outlook.node[0];
     play.rest_us = 30 * SECOND;
-    come_all(1, LOOK_ADMITTED, "", "");
+    come_all(1, PROBE_ADMITTED, "", "");
     come(0, ones[_i].word, ones[_i].admit, ones[_i].mark);
     ck_assert_int_eq(plan(), PLAN_GOES_ON);
     ck_assert_int_eq(it->kind, ones[_i].kind);
@@ -172,16 +173,16 @@ TEST_EACH(one_node_is_another, ones)
 
 TEST(a_restarted_node_that_was_not_durable)
 {
-    come_all(1, LOOK_ADMITTED, "", "");
+    come_all(1, PROBE_ADMITTED, "", "");
     play_node_connect(0);
     struct call_reply reply = {
         .vote = VOTE_DONE,
-        .look = {.word = LOOK_BARE,
-                 .admit = span_of(play_admission(0, true)),
-                 .mark = span_of(""),
-                 .witnesses = span_of("")},
+        .probe = {.word = PROBE_BARE,
+                  .admit = span_of(play_admission(0, true)),
+                  .quarantine = span_of(""),
+                  .witnesses = span_of("")},
     };
-    play_reply(play_find(CALL_LOOK, 0), reply);
+    play_reply(play_find(CALL_PROBE, 0), reply);
     ck_assert_int_eq(plan(), PLAN_GOES_ON);
     ck_assert_int_eq(outlook.node[0].kind, OUTLOOK_RESTARTED);
     ck_assert(!outlook.node[0].is_whole);
@@ -190,7 +191,7 @@ TEST(a_restarted_node_that_was_not_durable)
 
 /* ---- all nodes ----------------------------------------------------------- */
 
-/* The node carries its name among others, with all its memory. */
+/* The node carries its name among others, with all its data. */
 static void come_with(int node, const char *names, int64_t rest_us)
 {
     char admit[CALL_STATE_MAX + 1];
@@ -198,15 +199,15 @@ static void come_with(int node, const char *names, int64_t rest_us)
              PLAY_INCARNATION(1));
     struct call_reply reply = {
         .vote = VOTE_DONE,
-        .look = {.word = LOOK_BARE,
-                 .admit = span_of(admit),
-                 .taken = span_of(admit),
-                 .mark = span_of(""),
-                 .rest_us = rest_us,
-                 .witnesses = play_heard(node, 0, 0, PLAY_NONE)},
+        .probe = {.word = PROBE_BARE,
+                  .admit = span_of(admit),
+                  .taken = span_of(admit),
+                  .quarantine = span_of(""),
+                  .rest_us = rest_us,
+                  .witnesses = play_heard(node, 0, 0, PLAY_NONE)},
     };
     play_node_connect(node);
-    play_reply(play_find(CALL_LOOK, node), reply);
+    play_reply(play_find(CALL_PROBE, node), reply);
 }
 
 #define OF_OURS(name)                                                          \
@@ -214,17 +215,17 @@ static void come_with(int node, const char *names, int64_t rest_us)
 
 static const struct {
     char letter;
-    enum call_look_word word;
+    enum call_probe_word word;
     const char *admit;
 } looks[] = {
-    {'v', LOOK_ADMITTED, ""},
-    {'x', LOOK_ADMITTED, ""}, /* down after the look */
-    {'e', LOOK_EMPTY, ""},
-    {'b', LOOK_BARE, OF_OURS("@")}, /* restarted */
-    {'m', LOOK_MISNAMED, OF_OURS("&")},
-    {'f', LOOK_FOREIGN, OTHERS_ADMIT}, /* names of the epoch that was given, */
-    {'g', LOOK_BARE, OTHERS_ADMIT},    /* of a lower one, */
-    {'s', LOOK_SUPERSEDED, "5:" OTHERS ":x:" PLAY_INCARNATION(1) ":0:+"},
+    {'v', PROBE_ADMITTED, ""},
+    {'x', PROBE_ADMITTED, ""}, /* down after the look */
+    {'e', PROBE_EMPTY, ""},
+    {'b', PROBE_BARE, OF_OURS("@")}, /* restarted */
+    {'m', PROBE_MISNAMED, OF_OURS("&")},
+    {'f', PROBE_OTHER, OTHERS_ADMIT}, /* names of the epoch that was given, */
+    {'g', PROBE_BARE, OTHERS_ADMIT},  /* of a lower one, */
+    {'s', PROBE_SUPERSEDED, "5:" OTHERS ":x:" PLAY_INCARNATION(1) ":0:+"},
 };
 
 /* One of looks; o: of five others, t: of three others, O and T: with locks; d:
@@ -340,13 +341,13 @@ static void tell_of_a(int64_t generation)
     for (int i = 1; i < PLAY_NODES; i++) {
         struct call_reply reply = {
             .vote = VOTE_DONE,
-            .look = {.word = LOOK_ADMITTED,
-                     .admit = span_of(play_admission(i, false)),
-                     .mark = span_of(""),
-                     .witnesses =
-                         play_heard(i, 0, generation, PLAY_INCARNATION(2))},
+            .probe = {.word = PROBE_ADMITTED,
+                      .admit = span_of(play_admission(i, false)),
+                      .quarantine = span_of(""),
+                      .witnesses =
+                          play_heard(i, 0, generation, PLAY_INCARNATION(2))},
         };
-        play_reply(play_find(CALL_LOOK, i), reply);
+        play_reply(play_find(CALL_PROBE, i), reply);
     }
 }
 
@@ -354,11 +355,11 @@ static void tell_of_a(int64_t generation)
  * empty, or was admitted earlier. */
 TEST_RANGE(another_machine_of_the_name_is_in_use_or_not, 0, 4)
 {
-    enum call_look_word word = _i / 2 == 0 ? LOOK_EMPTY : LOOK_ADMITTED;
+    enum call_probe_word word = _i / 2 == 0 ? PROBE_EMPTY : PROBE_ADMITTED;
     bool is_in_use = _i % 2 == 1;
     for (int i = 0; i < PLAY_NODES; i++)
         play_node_connect(i);
-    play_answer_look(0, word, "", "");
+    play_answer_probe(0, word, "", "");
     tell_of_a(INT64_C(100000000000000));
     engine_outlook(play.engine, 0, &outlook);
     ck_assert(outlook.is_settled);
@@ -366,7 +367,7 @@ TEST_RANGE(another_machine_of_the_name_is_in_use_or_not, 0, 4)
     engine_outlook(play.engine, since_us, &outlook);
     ck_assert(!outlook.is_settled);
     play_advance(SECOND);
-    play_answer_look(0, word, "", "");
+    play_answer_probe(0, word, "", "");
     tell_of_a(INT64_C(100000000000000) + is_in_use);
     engine_outlook(play.engine, since_us, &outlook);
     ck_assert_int_eq(outlook.node[0].kind, OUTLOOK_OUTDATED);
@@ -388,7 +389,7 @@ TEST(a_node_that_does_not_answer_is_waited_for)
     for (int i = 0; i < PLAY_NODES; i++)
         play_node_connect(i);
     for (int i = 1; i < PLAY_NODES; i++)
-        play_answer_look(i, LOOK_ADMITTED, "", "");
+        play_answer_probe(i, PROBE_ADMITTED, "", "");
     engine_outlook(play.engine, 0, &outlook);
     ck_assert(!outlook.is_settled);
     play_node_down(0);
@@ -401,7 +402,7 @@ TEST(a_node_that_does_not_answer_is_waited_for)
 TEST(all_that_is_missing_is_told)
 {
     struct node_facts facts = play_facts(1);
-    come_all(0, LOOK_ADMITTED, "", "");
+    come_all(0, PROBE_ADMITTED, "", "");
     engine_on_node_down(play.engine, 0, STATE_NO_PERMISSION,
                         "its user lacks +del +pexpire");
     facts.lacks = "its user lacks +scan";

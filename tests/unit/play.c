@@ -23,7 +23,7 @@ static void record(int node, const struct call *call, uint64_t tag)
     (void)span_copy(sent->token, call->token);
     (void)span_copy(sent->admit, call->admit);
     (void)span_copy(sent->nonce, call->nonce);
-    (void)span_copy(sent->mark, call->mark);
+    (void)span_copy(sent->quarantine, call->quarantine);
     (void)span_copy(sent->witnesses, call->witnesses);
     (void)span_copy(sent->found, call->found);
     (void)span_copy(sent->latest, call->latest);
@@ -263,39 +263,41 @@ void play_await_round(int calls)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), calls);
 }
 
-void play_answer_look(int node, enum call_look_word word, const char *admit,
-                      const char *mark)
+void play_answer_probe(int node, enum call_probe_word word, const char *admit,
+                       const char *quarantine)
 {
-    struct play_call *sent = play_find(CALL_LOOK, node);
-    ck_assert_msg(sent != NULL, "no look at node %d", node);
-    bool is_admitted = word == LOOK_ADMITTED;
-    (void)sscanf(mark, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", play.incarnation[node]);
+    struct play_call *sent = play_find(CALL_PROBE, node);
+    ck_assert_msg(sent != NULL, "no probe of node %d", node);
+    bool is_admitted = word == PROBE_ADMITTED;
+    (void)sscanf(quarantine, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]",
+                 play.incarnation[node]);
     if (is_admitted && admit[0] == '\0')
         admit = play_admission(node, false);
     play_reply(sent, (struct call_reply){
                          .vote = VOTE_DONE,
-                         .look = {.word = word,
-                                  .admit = span_of(admit),
-                                  .mark = span_of(mark),
-                                  .is_durable = true,
-                                  .generation = 1,
-                                  .rest_us = is_admitted ? play.rest_us : 0,
-                                  .number = is_admitted ? play.number : 0,
-                                  .witnesses = numbers_of(
-                                      is_admitted ? sent->witnesses : "")},
+                         .probe = {.word = word,
+                                   .admit = span_of(admit),
+                                   .quarantine = span_of(quarantine),
+                                   .is_durable = true,
+                                   .generation = 1,
+                                   .rest_us = is_admitted ? play.rest_us : 0,
+                                   .number = is_admitted ? play.number : 0,
+                                   .witnesses = numbers_of(
+                                       is_admitted ? sent->witnesses : "")},
                      });
 }
 
-void play_answer_looks(int node, enum call_look_word word, const char *mark)
+void play_answer_probes(int node, enum call_probe_word word,
+                        const char *quarantine)
 {
-    while (play_find(CALL_LOOK, node) != NULL)
-        play_answer_look(node, word, "", mark);
+    while (play_find(CALL_PROBE, node) != NULL)
+        play_answer_probe(node, word, "", quarantine);
 }
 
-void play_answer_all_looks(void)
+void play_answer_all_probes(void)
 {
     for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_looks(i, LOOK_ADMITTED, "");
+        play_answer_probes(i, PROBE_ADMITTED, "");
 }
 
 void play_node_connect(int node)
@@ -308,7 +310,7 @@ void play_node_connect(int node)
 void play_node_up(int node)
 {
     play_node_connect(node);
-    play_answer_look(node, LOOK_ADMITTED, "", "");
+    play_answer_probe(node, PROBE_ADMITTED, "", "");
 }
 
 void play_node_down(int node)
@@ -343,7 +345,7 @@ void play_reconnect(int node)
 void play_lose_memory(int node)
 {
     play_reconnect(node);
-    play_answer_look(node, LOOK_CREATED, "", PLAY_MARK(2));
+    play_answer_probe(node, PROBE_CREATED, "", PLAY_QUARANTINE(2));
 }
 
 const struct engine_settings play_settings = {

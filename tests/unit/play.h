@@ -20,10 +20,11 @@ enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 4096 };
 #define PLAY_RESOURCE span_of("order:42")
 #define PLAY_TOKEN "0000000000000001.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 
-/* An incarnation, and a mark that has it; a greater digit is later. */
+/* An incarnation, and a quarantine record that has it; a greater digit is
+ * later. */
 #define PLAY_INCARNATION(digit) "000000000000000" #digit "0123456789"
 #define PLAY_NONE "00000000000000000000000000"
-#define PLAY_MARK(digit)                                                       \
+#define PLAY_QUARANTINE(digit)                                                 \
     "1:" PLAY_FINGERPRINT ":name:" PLAY_INCARNATION(digit) "::"                \
                                                            "run:" PLAY_MEMORY
 
@@ -38,7 +39,7 @@ struct play_call {
     char token[TOKEN_MAX + 1];
     char admit[CALL_STATE_MAX + 1];
     char nonce[CALL_NONCE_MAX + 1];
-    char mark[CALL_STATE_MAX + 1];
+    char quarantine[CALL_STATE_MAX + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
     char found[CALL_STATE_MAX + 1];
     char latest[INCARNATION_LEN + 1];
@@ -119,7 +120,7 @@ void play_node_down(int node);
 void play_nodes_up(void);
 void play_nodes_down(int count);
 
-/* Goes down and connects again · and a look finds that it has lost its memory.
+/* Goes down and connects again · and a probe finds that it has lost its data.
  */
 void play_reconnect(int node);
 void play_lose_memory(int node);
@@ -128,15 +129,16 @@ void play_lose_memory(int node);
 void play_confirm(int node);
 
 /*
- * Answers the oldest look at the node. If it is admitted, admit "" is its
+ * Answers the oldest probe the node. If it is admitted, admit "" is its
  * admission, and it stores what it is told of the others.
  */
-void play_answer_look(int node, enum call_look_word word, const char *admit,
-                      const char *mark);
+void play_answer_probe(int node, enum call_probe_word word, const char *admit,
+                       const char *quarantine);
 
-/* Answers all looks at the node · at all nodes, which are admitted. */
-void play_answer_looks(int node, enum call_look_word word, const char *mark);
-void play_answer_all_looks(void);
+/* Answers all probes of the node · at all nodes, which are admitted. */
+void play_answer_probes(int node, enum call_probe_word word,
+                        const char *quarantine);
+void play_answer_all_probes(void);
 
 /* The hash of the node's name · what it carries when it is admitted; "older":
  * in a life before. Each in a buffer. */

@@ -7,7 +7,7 @@
 
 enum {
     TURNS_DEADLINE_US = 40000000,
-    TURNS_LOOK_US = 1000,
+    TURNS_PROBE_US = 1000,
     REST_US = 100000,
     REST_WORK_US =
         50000, /* time of the processor; a loop that spins takes all */
@@ -21,7 +21,7 @@ struct turns {
     int64_t until_us;
 };
 
-static void look(void *arg)
+static void probe(void *arg)
 {
     struct turns *turns = arg;
     int64_t now_us = clock_now_us();
@@ -30,7 +30,7 @@ static void look(void *arg)
         return;
     }
     ck_assert_msg(now_us < turns->until_us, "waited for it in vain");
-    loop_timer_set(turns->timer, now_us + TURNS_LOOK_US);
+    loop_timer_set(turns->timer, now_us + TURNS_PROBE_US);
 }
 
 void turns_until(struct loop *loop, turns_fn *is_so, void *arg)
@@ -39,7 +39,7 @@ void turns_until(struct loop *loop, turns_fn *is_so, void *arg)
                           .is_so = is_so,
                           .arg = arg,
                           .until_us = clock_now_us() + TURNS_DEADLINE_US};
-    turns.timer = loop_timer_new(loop, look, &turns);
+    turns.timer = loop_timer_new(loop, probe, &turns);
     ck_assert_ptr_nonnull(turns.timer);
     loop_timer_set(turns.timer, 0);
     loop_run(loop);

@@ -34,7 +34,7 @@ struct permit {
     bool is_blind;        /* it tries without a query or a release */
     bool is_blocked;      /* none was free, and it was woken since or will be */
     bool has_waited;      /* it was blocked before */
-    bool is_looked;       /* it knows from its key hash whether it has slots */
+    bool is_informed;     /* it knows from its key hash whether it has slots */
     bool only_repeats;    /* takes no others */
     int losses_max;       /* of one that does not wait */
     struct slotset slots; /* that it tries, or was granted */
@@ -67,7 +67,7 @@ static bool permit_set_pool_timer(const struct permits *permits,
     int64_t at_us = pool->is_queried ? pool->deadline_us : turns_from_us(pool);
     at_us = earlier(at_us, pool->retry_us);
     at_us = earlier(at_us, has_later ? pool->later_us : 0);
-    return port->timer(port->ctx, timer_slot(TIMER_POOL, pool->head.index),
+    return port->timer(port->ctx, timer_id(TIMER_POOL, pool->head.index),
                        at_us);
 }
 
@@ -169,20 +169,20 @@ static struct permit *permit_first_waiting(const struct pool *pool)
 /* ---- queries ------------------------------------------------------------ */
 
 /* What it must ask, so that each of the queue is informed; and whose key hash
- * it asks for: that of who pays for it, if it has to look, or the first's;
+ * it asks for: that of who pays for it, if it has to query, or the first's;
  * NULL: nobody's. */
 static const struct permit *choose_query(const struct pool *pool,
                                          const struct permit *payer, int *count,
                                          int *wanted)
 {
-    const struct permit *asking = payer->is_looked ? NULL : payer;
+    const struct permit *asking = payer->is_informed ? NULL : payer;
     const struct permit *it;
     for (it = TAILQ_FIRST(&pool->queue); it != NULL;
          it = TAILQ_NEXT(it, link)) {
         *count = (int)at_least(*count, it->limit);
         *wanted = (int)at_least(*wanted, it->wanted);
         if (asking == NULL && it->ticket.state == TICKET_QUEUED &&
-            !it->is_looked)
+            !it->is_informed)
             asking = it;
     }
     return asking;
@@ -213,7 +213,7 @@ static struct permit *find_asking(const struct pool *pool)
 {
     struct permit *it;
     for (it = TAILQ_FIRST(&pool->queue); it != NULL; it = TAILQ_NEXT(it, link))
-        if (pool->asking == slots_handle(it, 0))
+        if (pool->asking == entries_handle(it, 0))
             break;
     return it;
 }
@@ -229,7 +229,7 @@ static void note_told(struct pool *pool, int64_t now_us)
     }
     if (asking == NULL || asking->ticket.state != TICKET_QUEUED)
         return;
-    asking->is_looked = true;
+    asking->is_informed = true;
     asking->slots = query_own(&pool->query);
 }
 
@@ -272,7 +272,7 @@ static struct ballot query_send(const struct permits *permits,
         call.key_hash = asking->ticket.key_hash;
     return nodes_send(permits->tickets->operations->nodes, node, &call,
                       pool->deadline_us,
-                      slots_handle(pool, tag_bits(TAG_SLOTS, pool->queries)));
+                      entries_handle(pool, tag_bits(TAG_SLOTS, pool->queries)));
 }
 
 /*
@@ -284,11 +284,11 @@ static void query_begin(struct permits *permits, struct pool *pool,
 {
     int total = permits->env->settings.nodes, count = 0, wanted = 1;
     const struct permit *asking = choose_query(pool, payer, &count, &wanted);
-    pool->asking = asking != NULL ? slots_handle(asking, 0) : 0;
+    pool->asking = asking != NULL ? entries_handle(asking, 0) : 0;
     query_init(&pool->query, total, count, wanted);
     if (asking != NULL)
-        query_look(&pool->query, asking->limit, asking->wanted,
-                   asking->only_repeats || asking->losses > 0);
+        query_judge(&pool->query, asking->limit, asking->wanted,
+                    asking->only_repeats || asking->losses > 0);
     pool->queries++;
     pool->repeated = 0;
     pool->is_queried = true;
@@ -507,11 +507,11 @@ static enum act permits_choose(const struct permits *permits, struct pool *pool,
         *slots = it->slots;
         if (slotset_count(&it->slots) == it->wanted) {
             /* It has them already, says its key hash. If it loses this try, it
-               looks again: it may have them nevertheless. */
-            it->is_looked = it->only_repeats;
+               checks again: it may have them nevertheless. */
+            it->is_informed = it->only_repeats;
             return ACT_TRY;
         }
-        if (!it->is_looked) {
+        if (!it->is_informed) {
             payer = choose_payer(payer, it);
             continue;
         }
@@ -568,8 +568,9 @@ static void count_lingering(struct pool *pool)
     struct permit *it = TAILQ_FIRST(&pool->queue), *next;
     for (; it != NULL; it = next) {
         next = TAILQ_NEXT(it, link);
-        bool is_served = pool->is_queried &&
-                         (it->is_looked || pool->asking == slots_handle(it, 0));
+        bool is_served =
+            pool->is_queried &&
+            (it->is_informed || pool->asking == entries_handle(it, 0));
         if (!is_served && it->ticket.state == TICKET_QUEUED &&
             !ticket_waits(&it->ticket))
             ticket_linger(&it->ticket);
@@ -632,9 +633,9 @@ static bool query_repeat(struct permits *permits, struct pool *pool, int node)
 void permits_on_reply(struct permits *permits, int node, uint64_t tag,
                       const struct call_reply *reply)
 {
-    struct pool *pool = slots_find(&permits->pools.slots, tag);
+    struct pool *pool = entries_find(&permits->pools.entries, tag);
     if (pool == NULL || !pool->is_queried ||
-        tag_bits(TAG_SLOTS, pool->queries) != slots_user_bits(tag))
+        tag_bits(TAG_SLOTS, pool->queries) != entries_user_bits(tag))
         return;
     if (reply->state == STATE_NO_SCRIPT && query_repeat(permits, pool, node))
         return;
@@ -701,7 +702,7 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     it->wanted = request->count;
     it->line = &permits->pools.lines[request->asker];
     it->asked_us = asked->asked_us;
-    it->is_looked = it->ticket.key_hash.len == 0;
+    it->is_informed = it->ticket.key_hash.len == 0;
     it->only_repeats = request->only_repeats;
     it->losses_max = request->is_tried_once ? LOSSES_AT_ONCE : LOSSES_MAX;
     it->ticket.name = it->ticket.result.resource = it->pool->name;
@@ -852,7 +853,7 @@ static void permits_on_timer(struct ticket *ticket, int64_t now_us)
 
 void permits_on_pool_timer(struct permits *permits, uint32_t index)
 {
-    struct pool *pool = slots_at(&permits->pools.slots, index);
+    struct pool *pool = entries_at(&permits->pools.entries, index);
     int64_t now_us = environment_now(permits->env);
     if (pool == NULL)
         return;

@@ -91,7 +91,7 @@ void query_init(struct query *query, int total, int count, int wanted)
         query->votes[i].vote = VOTE_PENDING;
 }
 
-void query_look(struct query *query, int limit, int wanted, bool must_prove)
+void query_judge(struct query *query, int limit, int wanted, bool must_prove)
 {
     assert(limit <= query->count && wanted > 0);
     query->own_limit = limit;
@@ -225,7 +225,7 @@ int64_t query_rest_ms(const struct query *query)
 void pools_init(struct pools *pools)
 {
     *pools = (struct pools){.index = NULL};
-    slots_init(&pools->slots, sizeof(struct pool), POOLS_MAX);
+    entries_init(&pools->entries, sizeof(struct pool), POOLS_MAX);
     TAILQ_INIT(&pools->idle);
     TAILQ_INIT(&pools->waited_for);
     for (int i = 0; i < ASKERS_MAX; i++)
@@ -236,17 +236,17 @@ static void pool_give(struct pools *pools, struct pool *pool)
 {
     (void)tdelete(&pool->name, &pools->index, names_compare);
     free(pool->news);
-    slots_give(&pools->slots, pool);
+    entries_give(&pools->entries, pool);
 }
 
 void pools_fini(struct pools *pools)
 {
-    for (uint32_t i = 0; i < pools->slots.count; i++) {
-        struct pool *pool = slots_at(&pools->slots, i);
+    for (uint32_t i = 0; i < pools->entries.count; i++) {
+        struct pool *pool = entries_at(&pools->entries, i);
         if (pool != NULL)
             pool_give(pools, pool);
     }
-    slots_fini(&pools->slots);
+    entries_fini(&pools->entries);
 }
 
 struct pool *pools_find(const struct pools *pools, struct span name)
@@ -258,7 +258,7 @@ struct pool *pools_find(const struct pools *pools, struct span name)
 
 static struct pool *pool_make(struct pools *pools, struct span name)
 {
-    struct pool *pool = slots_take(&pools->slots);
+    struct pool *pool = entries_take(&pools->entries);
     if (pool == NULL)
         return NULL;
     memset((char *)pool + sizeof pool->head, 0,
@@ -270,7 +270,7 @@ static struct pool *pool_make(struct pools *pools, struct span name)
     pool->trust = TRUST_MAX;
     TAILQ_INIT(&pool->queue);
     if (tsearch(&pool->name, &pools->index, names_compare) == NULL) {
-        slots_give(&pools->slots, pool);
+        entries_give(&pools->entries, pool);
         return NULL;
     }
     return pool;

@@ -12,7 +12,7 @@
 
 #include <sys/queue.h>
 
-#include "../../base/slots.h"
+#include "../../base/entries.h"
 #include "../../lock/lock.h"
 #include "../../lock/metrics.h"
 #include "../port/call.h"
@@ -101,7 +101,7 @@ struct query {
 void query_init(struct query *query, int total, int count, int wanted);
 
 /* It asks for a key hash: what this is for stands at the members. */
-void query_look(struct query *query, int limit, int wanted, bool must_prove);
+void query_judge(struct query *query, int limit, int wanted, bool must_prove);
 
 /* The node's pending vote is this one, or its answer; others are ignored. */
 void query_note_ballot(struct query *query, int node, struct ballot ballot);
@@ -133,7 +133,7 @@ struct slotnews {
 };
 
 struct pool {
-    struct slots_head head;
+    struct entries_head head;
     struct span name;       /* as clients know it; in the index */
     struct span prefix;     /* of its slots' names: with NAMES_SLOT */
     TAILQ_ENTRY(pool) link; /* of the idle ones, or those waited for */
@@ -188,7 +188,7 @@ struct line {
 
 struct pools {
     void *index; /* for tsearch(3) */
-    struct slots slots;
+    struct entries entries;
     TAILQ_HEAD(, pool) idle; /* kept for their hints; the oldest first */
     TAILQ_HEAD(, pool) waited_for;
     int idle_count;

@@ -76,8 +76,8 @@ static const struct {
     UNFIT(SUPERSEDED) = {"superseded",
                          "the node carries a newer configuration than this "
                          "server"},
-    UNFIT(FOREIGN) = {"other_configuration",
-                      "the node serves another configuration of this epoch"},
+    UNFIT(OTHER) = {"other_configuration",
+                    "the node serves another configuration of this epoch"},
     UNFIT(STEPPED) = {"clock_stepped", "the node's clock stepped"},
     UNFIT(UNPROVEN) = {"clock_unproven",
                        "the node's clock differs from the others, and is "

@@ -43,7 +43,7 @@ enum node_state {
     STATE_QUARANTINED, /* the node does not carry our admission */
     STATE_WAITING,     /* it is empty, and a first start may be possible */
     STATE_SUPERSEDED,  /* it carries a newer configuration than ours */
-    STATE_FOREIGN,     /* it carries another configuration of our epoch */
+    STATE_OTHER,       /* it carries another configuration of our epoch */
 
     /* its clock */
     STATE_STEPPED,  /* it stepped */
@@ -63,16 +63,17 @@ enum vote {
     VOTE_PENDING, /* not answered; sent, or not yet */
 
     /* answers */
-    VOTE_GRANTED,  /* acquire, repair: the key was set */
+    VOTE_GRANTED,  /* acquire, replicate: the key was set */
     VOTE_EXTENDED, /* extend: the key had our token, its TTL covers the ttl */
     VOTE_DELETED,  /* release: the key had our token and is gone */
     VOTE_HELD,     /* the key has another value (inspect: a value) */
     VOTE_FREE,     /* no key: extend, release, inspect found none */
     VOTE_UNASKED,  /* release: not asked, as it never got the acquire */
     VOTE_STALE,    /* acquire: a higher fencing token was accepted before */
-    VOTE_DONE,     /* look, admit, readmit, revoke, listen: carried out */
+    VOTE_DONE,     /* probe, admit, readmit, revoke, listen: carried out */
     VOTE_CHANGED,  /* admit, readmit, revoke: the node's state had changed;
-                      repair: what is missing had, or it follows another one */
+                      replication: what is missing had, or it follows another one
+                    */
 
     /* no votes: the fate of the call */
     VOTE_NOT_ADMITTED, /* the node does not carry our admission */
@@ -128,7 +129,7 @@ struct ballot ballot_of_number(int number);
 /* ---- calls and replies --------------------------------------------------- */
 
 enum {
-    CALL_STATE_MAX = 192,     /* bytes of an admission or a mark */
+    CALL_STATE_MAX = 192,     /* bytes of an admission or a quarantine record */
     CALL_NONCE_MAX = 16,      /* 10 digits, ":" and "first" or nothing */
     CALL_NAME_LEN = 16,       /* hex digits of a node's name */
     INCARNATION_LEN = 26,     /* digits: a time, and chance */
@@ -141,20 +142,21 @@ enum {
 };
 
 enum call_kind {
-    CALL_LOOK,    /* reads the permission to vote; marks a node without one */
-    CALL_ADMIT,   /* gives the permission to a node that has none */
-    CALL_READMIT, /* returns it to a restarted node */
-    CALL_REVOKE,  /* takes it away */
-    CALL_ACQUIRE, /* sets the lock */
-    CALL_REPEAT,  /* the same, in place of an earlier one with the same key */
-    CALL_EXTEND,  /* lengthens its TTL */
-    CALL_REPAIR,  /* sets it where it is missing */
-    CALL_RELEASE, /* deletes it */
-    CALL_INSPECT, /* reads value and TTL */
-    CALL_TOKENS,  /* reads the tokens of all holders, page by page */
-    CALL_LISTEN,  /* lets releases be announced for a while */
-    CALL_SCAN,    /* finds keys that may be locks */
-    CALL_SLOTS,   /* tells which slots of a pool are free */
+    CALL_PROBE, /* reads the permission to vote; quarantines a node without one
+                 */
+    CALL_ADMIT, /* gives the permission to a node that has none */
+    CALL_READMIT,   /* returns it to a restarted node */
+    CALL_REVOKE,    /* takes it away */
+    CALL_ACQUIRE,   /* sets the lock */
+    CALL_REPEAT,    /* the same, in place of an earlier one with the same key */
+    CALL_EXTEND,    /* lengthens its TTL */
+    CALL_REPLICATE, /* sets it where it is missing */
+    CALL_RELEASE,   /* deletes it */
+    CALL_INSPECT,   /* reads value and TTL */
+    CALL_TOKENS,    /* reads the tokens of all holders, page by page */
+    CALL_LISTEN,    /* lets releases be announced for a while */
+    CALL_SCAN,      /* finds keys that may be locks */
+    CALL_SLOTS,     /* tells which slots of a pool are free */
     CALL_KINDS
 };
 
@@ -164,77 +166,79 @@ enum call_kind {
  */
 struct call {
     enum call_kind kind;
-    struct span resource; /* acquire, repeat, extend, repair, release,
-                             inspect, tokens: one name or several, see
-                             names.h;
-                             scan: what the names begin with;
-                             slots: the pool, with NAMES_SLOT */
-    struct span token;    /* acquire, repeat, extend, repair, release */
-    struct span admit;    /* all: the admission that the node must carry */
-    struct span nonce;    /* look (empty: mark nothing), revoke */
-    struct span found;    /* readmit, revoke: the older admit there */
-    struct span mark;     /* admit, readmit: the mark there */
-    struct span dead;     /* admit, readmit: "epoch:fingerprint:" of the names
-                             that it follows */
-    /* look, admit, readmit: "name=generation mname=incarnation " of each other
+    struct span resource;   /* acquire, repeat, extend, replicate, release,
+                               inspect, tokens: one name or several, see
+                               names.h;
+                               scan: what the names begin with;
+                               slots: the pool, with NAMES_SLOT */
+    struct span token;      /* acquire, repeat, extend, replicate, release */
+    struct span admit;      /* all: the admission that the node must carry */
+    struct span nonce;      /* probe (empty: quarantine nothing), revoke */
+    struct span found;      /* readmit, revoke: the older admit there */
+    struct span quarantine; /* admit, readmit: the quarantine record there */
+    struct span dead;       /* admit, readmit: "epoch:fingerprint:" of the names
+                               that it follows */
+    /* probe, admit, readmit: "name=generation mname=incarnation " of each other
      * node, both in INCARNATION_LEN digits */
     struct span witnesses;
-    struct span latest; /* look, revoke: the latest incarnation known of it */
-    struct span trace;  /* look: that of the last look on this connection;
+    struct span latest; /* probe, revoke: the latest incarnation known of it */
+    struct span trace;  /* probe: that of the last probe on this connection;
                            empty: there was none */
-    int64_t max_ttl_ms; /* look, admit */
-    int64_t high_water; /* look, admit, readmit: the highest known generation */
-    int64_t median_us;  /* admit, readmit: of the clocks; 0: unknown */
-    bool is_durable;    /* look, admit, readmit */
-    bool is_objecting;  /* look: to a first start */
-    bool is_renewing;   /* look: marks anew what was born before latest */
-    bool is_watching;   /* look: writes nothing; without a nonce */
-    bool is_established; /* look: a node was seen admitted with this epoch,
+    int64_t max_ttl_ms; /* probe, admit */
+    int64_t
+        high_water;    /* probe, admit, readmit: the highest known generation */
+    int64_t median_us; /* admit, readmit: of the clocks; 0: unknown */
+    bool is_durable;   /* probe, admit, readmit */
+    bool is_objecting; /* probe: to a first start */
+    bool is_renewing;  /* probe: quarantines anew what was born before latest */
+    bool is_watching;  /* probe: writes nothing; without a nonce */
+    bool is_established; /* probe: a node was seen admitted with this epoch,
                             or the other servers are stopped */
-    bool is_fill;        /* acquire: is not undone; strictly in time */
-    int64_t ttl_ms;      /* acquire, repeat, extend (0: only look), repair */
-    int64_t number;      /* acquire, repeat, repair: the token's, in µs;
-                            tokens: only those with this number, 0: all;
-                            admit: above all that it may have forgotten */
-    /* acquire, repeat, extend, repair: LATE after it */
+    bool is_early;       /* acquire: is not undone; strictly in time */
+    int64_t ttl_ms; /* acquire, repeat, extend (0: only probe), replication */
+    int64_t number; /* acquire, repeat, replicate: the token's, in µs;
+                       tokens: only those with this number, 0: all;
+                       admit: above all that it may have lost */
+    /* acquire, repeat, extend, replicate: LATE after it */
     int64_t node_deadline_us;
-    int64_t window_us; /* acquire, repeat, repair: between number and clock */
-    uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair, release: of
-                                  each name, 0 … FENCE_SLOTS - 1 */
-    int64_t seen;    /* repair: which of the names were missing, a bit each;
-                        repeat: the highest number that it may replace;
-                        acquire: 0 */
-    int readers_max; /* acquire, repeat: of a shared lock; 0: it may only
-                        replace one of them */
-    int64_t tombstone_ms; /* repair: how long no other one may follow it;
-                             release: how long no repair may; 0: it may */
+    int64_t
+        window_us; /* acquire, repeat, replicate: between number and clock */
+    uint16_t buckets[NAMES_MAX]; /* acquire, repeat, extend, replicate, release:
+                                  of each name, 0 … FENCE_BUCKETS - 1 */
+    int64_t seen; /* replication: which of the names were missing, a bit each;
+                     repeat: the highest number that it may replace;
+                     acquire: 0 */
+    int readers_max;      /* acquire, repeat: of a shared lock; 0: it may only
+                             replace one of them */
+    int64_t tombstone_ms; /* replication: how long no other one may follow it;
+                             release: how long no replication may; 0: it may */
     int64_t listen_us;    /* listen: for how long, mostly CALL_LISTEN_US */
     int64_t cursor;       /* scan: where to go on; 0: begin */
     int count; /* scan: how many names are enough; slots: how many to tell */
     struct span key_hash; /* slots: those that have it are told; or empty */
 };
 
-/* The state that a look found; scripts/permission.lua explains the words. */
-enum call_look_word {
-    LOOK_ADMITTED,
-    LOOK_SUPERSEDED,
-    LOOK_FOREIGN,
-    LOOK_MISNAMED,
-    LOOK_EMPTY,
-    LOOK_BARE,
-    LOOK_FRESH,
-    LOOK_CREATED,
-    LOOK_MARKED,
-    LOOK_WORDS
+/* The state that a probe found; scripts/permission.lua explains the words. */
+enum call_probe_word {
+    PROBE_ADMITTED,
+    PROBE_SUPERSEDED,
+    PROBE_OTHER,
+    PROBE_MISNAMED,
+    PROBE_EMPTY,
+    PROBE_BARE,
+    PROBE_FRESH,
+    PROBE_CREATED,
+    PROBE_QUARANTINED,
+    PROBE_WORDS
 };
 
-struct call_look {
-    enum call_look_word word;
+struct call_probe {
+    enum call_probe_word word;
     struct span admit; /* the node's; empty: none */
-    struct span mark;
+    struct span quarantine;
     int64_t max_ttl_ms;    /* the greatest that was ever allowed there */
-    bool is_durable;       /* its memory has been, ever since its admission */
-    int64_t generation;    /* rises with promises and with looks that find it
+    bool is_durable;       /* its data has been, ever since its admission */
+    int64_t generation;    /* rises with promises and with probes that find it
                               admitted */
     int64_t rest_us;       /* until all that it has promised has ended */
     int64_t number;        /* it has accepted none above this one */
@@ -242,22 +246,22 @@ struct call_look {
     struct span witnesses; /* the digits of what it knows of those in the call,
                               in the same order */
     struct span taken;  /* the admission from which the node was taken, or would
-                           be by a mark; empty: none of this memory */
-    struct span passed; /* "epoch:fingerprint:" of each mark since, but the
-                           last one; then, of lower epochs than it was
+                           be by a quarantine record; empty: none of this data */
+    struct span passed; /* "epoch:fingerprint:" of each quarantine record since,
+                           but the last one; then, of lower epochs than it was
                            taken from, or of a node with an admission of the
                            caller's, of all names that it knows as dead */
-    struct span trace;  /* for the next look on this connection: shows that the
+    struct span trace;  /* for the next probe on this connection: shows that the
                            memory is the same, if its replication ID is not */
 };
 
-/* The parts of an admission or a mark, which colons divide. */
+/* The parts of an admission or a quarantine record, which colons divide. */
 enum call_state_part {
     CALL_STATE_EPOCH,
     CALL_STATE_FINGERPRINT,
     CALL_STATE_NAME,
     CALL_STATE_INCARNATION,
-    CALL_STATE_NEWS, /* of a mark: "first", or nothing */
+    CALL_STATE_NEWS, /* of a quarantine record: "first", or nothing */
     CALL_STATE_RUN_ID,
 };
 
@@ -307,7 +311,7 @@ struct call_reply {
     bool was_free;         /* granted, of a repeat: it replaced nothing */
     int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0; slots:
                               the least of those taken, -1 none */
-    int64_t highest;   /* stale: highest number accepted in the slot; free or
+    int64_t highest;   /* stale: highest number accepted in the bucket; free or
                           held, of an extend: which names have not the token, a
                           bit each; held, of one name: 0; held, of a repeat:
                           the number of a reader with its key that it does not
@@ -317,11 +321,11 @@ struct call_reply {
     struct span value; /* held: the first VALUE_MAX bytes; empty: foreign, or
                           a shared lock */
     int64_t holders;   /* held, of a shared lock: how many */
-    struct call_look look; /* look */
-    int64_t cursor;        /* scan: where to go on; 0: this was all */
-    int64_t left;          /* held, of tokens: holders that were not told */
-    struct span names;     /* scan; held, of tokens: see call_next_name */
-    struct span slots;     /* slots: a letter of enum call_slot each */
+    struct call_probe probe; /* probe */
+    int64_t cursor;          /* scan: where to go on; 0: this was all */
+    int64_t left;            /* held, of tokens: holders that were not told */
+    struct span names;       /* scan; held, of tokens: see call_next_name */
+    struct span slots;       /* slots: a letter of enum call_slot each */
 };
 
 /*
@@ -347,7 +351,7 @@ static inline bool call_next_name(struct span *rest, struct span *name)
 static inline bool call_asks_for_vote(enum call_kind kind)
 {
     return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_EXTEND ||
-           kind == CALL_REPAIR;
+           kind == CALL_REPLICATE;
 }
 
 /* The ballot of a reply. */

@@ -6,7 +6,7 @@
 #ifndef REDLOCKD_PORT_H
 #define REDLOCKD_PORT_H
 
-#include "../../base/slots.h"
+#include "../../base/entries.h"
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../../lock/metrics.h"
@@ -43,10 +43,10 @@ void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name);
  *
  * send    queues the call for a node; contract as link_send
  * now     CLOCK_BOOTTIME in µs, fresh
- * random  fills a buffer with unpredictable bytes
- * timer   calls engine_on_timer(slot) once, not before at_us; 0 stops it;
+ * random  writes unpredictable bytes to a buffer
+ * timer   calls engine_on_timer(id) once, not before at_us; 0 stops it;
  *         setting it again replaces it. Slots are small dense integers. Only
- *         the first call for a slot may fail (false: no memory)
+ *         the first call for an id may fail (false: no memory)
  * answer  tells this client that the outcome is known; may be called before
  *         engine_acquire and its like have returned. May call engine_take, but
  *         neither begin nor end an operation
@@ -62,7 +62,7 @@ struct engine_port {
                       uint64_t tag);
     int64_t (*now)(void *ctx);
     void (*random)(void *ctx, void *buf, size_t len);
-    bool (*timer)(void *ctx, uint32_t slot, int64_t at_us);
+    bool (*timer)(void *ctx, uint32_t id, int64_t at_us);
     void (*answer)(void *ctx, void *client);
     void (*listen)(void *ctx, bool is_on);
     void (*subscribe)(void *ctx, int node, struct span resource, bool is_on);
@@ -86,7 +86,7 @@ struct engine_settings {
     enum ask_mode ask;
     bool has_take_over;
     bool is_guard_off;
-    bool is_observer; /* only looks at the nodes, and changes nothing there */
+    bool is_observer; /* only examines the nodes, and changes nothing there */
 };
 
 /* What all parts of the engine share. */
@@ -129,7 +129,7 @@ void engine_on_node_confirmed(struct engine *engine, int node,
 void engine_on_reply(struct engine *engine, int node, uint64_t tag,
                      const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us);
-void engine_on_timer(struct engine *engine, uint32_t slot);
+void engine_on_timer(struct engine *engine, uint32_t id);
 
 /*
  * Of the connections on which releases are announced:
@@ -171,7 +171,7 @@ enum handle_kind { HANDLE_OPERATION, HANDLE_TICKET, HANDLE_LISTING };
 
 static inline enum handle_kind handle_kind_of(uint64_t handle)
 {
-    return (enum handle_kind)slots_user_bits(handle);
+    return (enum handle_kind)entries_user_bits(handle);
 }
 
 /* An operation's round: --retry-count is at most 100. */
@@ -184,12 +184,12 @@ static inline unsigned tag_bits(enum tag_kind kind, unsigned round)
 
 static inline enum tag_kind tag_kind_of(uint64_t tag)
 {
-    return (enum tag_kind)(slots_user_bits(tag) >> TAG_ROUND_BITS);
+    return (enum tag_kind)(entries_user_bits(tag) >> TAG_ROUND_BITS);
 }
 
 static inline unsigned tag_round_of(uint64_t tag)
 {
-    return slots_user_bits(tag) % TAG_ROUNDS;
+    return entries_user_bits(tag) % TAG_ROUNDS;
 }
 
 /*
@@ -199,7 +199,7 @@ static inline unsigned tag_round_of(uint64_t tag)
 static inline uint64_t tag_debt(unsigned kind, uint32_t number)
 {
     return (uint64_t)number << 32 | (uint64_t)tag_bits(TAG_RELEASE, 1 + kind)
-                                        << SLOTS_INDEX_BITS;
+                                        << ENTRIES_INDEX_BITS;
 }
 
 static inline bool tag_is_debt(uint64_t tag)
@@ -220,11 +220,11 @@ static inline uint32_t tag_debt_number_of(uint64_t tag)
 /* Of a call that has no handle; TAG_RELEASE: its answer is ignored. */
 static inline uint64_t tag_plain(enum tag_kind kind)
 {
-    return (uint64_t)tag_bits(kind, 0) << SLOTS_INDEX_BITS;
+    return (uint64_t)tag_bits(kind, 0) << ENTRIES_INDEX_BITS;
 }
 
 /*
- * The slots of the port's timers: 0 is the engine's tick. The others belong to
+ * The ids of the port's timers: 0 is the engine's tick. The others belong to
  * their owners in turn, so that the numbers stay small.
  */
 enum { TIMER_TICK = 0 };
@@ -237,20 +237,20 @@ enum timer_owner {
 
 enum { TIMER_OWNERS = TIMER_POOL + 1 };
 
-/* The slot of the owner's object with this index. */
-static inline uint32_t timer_slot(enum timer_owner owner, uint32_t index)
+/* The id of the owner's object with this index. */
+static inline uint32_t timer_id(enum timer_owner owner, uint32_t index)
 {
     return 1 + index * TIMER_OWNERS + (uint32_t)owner;
 }
 
-static inline enum timer_owner timer_owner_of(uint32_t slot)
+static inline enum timer_owner timer_owner_of(uint32_t id)
 {
-    return (enum timer_owner)((slot - 1) % TIMER_OWNERS);
+    return (enum timer_owner)((id - 1) % TIMER_OWNERS);
 }
 
-static inline uint32_t timer_index_of(uint32_t slot)
+static inline uint32_t timer_index_of(uint32_t id)
 {
-    return (slot - 1) / TIMER_OWNERS;
+    return (id - 1) / TIMER_OWNERS;
 }
 
 #endif

@@ -11,7 +11,7 @@
 /* ---- fencing tokens ----------------------------------------------------- */
 
 /* Half a byte at a time. */
-int fence_slot(struct span resource)
+int fence_bucket(struct span resource)
 {
     static const uint16_t half[] = {
         0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
@@ -22,14 +22,14 @@ int fence_slot(struct span resource)
         crc = (crc << 4 ^ half[(crc >> 12 ^ byte >> 4) & 15]) & 0xffff;
         crc = (crc << 4 ^ half[(crc >> 12 ^ byte) & 15]) & 0xffff;
     }
-    return (int)(crc % FENCE_SLOTS);
+    return (int)(crc % FENCE_BUCKETS);
 }
 
-void fence_slots(struct span names, uint16_t slots[NAMES_MAX])
+void fence_buckets(struct span names, uint16_t buckets[NAMES_MAX])
 {
     for (int i = 0; names.len > 0; i++) {
         assert(i < NAMES_MAX);
-        slots[i] = (uint16_t)fence_slot(names_next(&names));
+        buckets[i] = (uint16_t)fence_bucket(names_next(&names));
     }
 }
 
@@ -37,7 +37,7 @@ struct call fence_call(enum call_kind kind, struct span resource,
                        struct span token)
 {
     struct call call = {.kind = kind, .resource = resource, .token = token};
-    fence_slots(resource, call.slots);
+    fence_buckets(resource, call.buckets);
     return call;
 }
 

@@ -15,7 +15,7 @@
  * Every grant of a resource carries a higher number than every earlier grant.
  *
  * A number is the median of the nodes' clocks in microseconds, raised above the
- * last one issued here. A node accepts only rising numbers in a slot, and two
+ * last one issued here. A node accepts only rising numbers in a bucket, and two
  * majorities share a node: so numbers rise whichever server issues them.
  */
 
@@ -23,19 +23,19 @@
 #define FENCE_MAX ((INT64_C(1) << 53) - 1)
 
 /* Slot of a resource: CRC-16/XMODEM mod 16384, as in Redis Cluster. */
-int fence_slot(struct span resource);
+int fence_bucket(struct span resource);
 
-/* The slot of each name that names has. */
-void fence_slots(struct span names, uint16_t slots[NAMES_MAX]);
+/* The bucket of each name that names has. */
+void fence_buckets(struct span names, uint16_t buckets[NAMES_MAX]);
 
-/* A call about a lock, with the slots of its names. Borrows both texts. */
+/* A call about a lock, with the buckets of its names. Borrows both texts. */
 struct call fence_call(enum call_kind kind, struct span resource,
                        struct span token);
 
 /*
  * A number, µs: time_us, raised above the number above; 0: above none. Never
- * higher than FENCE_MAX: a number written into a slot by hand must not stop the
- * server. No node grants in such a slot.
+ * higher than FENCE_MAX: a number written into a bucket by hand must not stop
+ * the server. No node grants in such a bucket.
  */
 int64_t fence_next(int64_t time_us, int64_t above);
 

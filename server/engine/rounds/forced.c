@@ -5,10 +5,10 @@
 
 #include "../port/token.h"
 
-/* Of looks: so many times as are needed if nobody comes meanwhile. */
-enum { PATIENCE = 4, LOOKS_MAX = 1 << 20 };
+/* Of inspections: so many times as are needed if nobody comes meanwhile. */
+enum { PATIENCE = 4, INSPECTIONS_MAX = 1 << 20 };
 
-/* What one look found. */
+/* What one inspection found. */
 struct forced_token {
     bool is_shared; /* on one node */
     size_t len;
@@ -30,9 +30,9 @@ void forced_free(struct forced *forced)
     free(forced);
 }
 
-/* ---- looks -------------------------------------------------------------- */
+/* ---- inspections --------------------------------------------------------- */
 
-void forced_begin_look(struct forced *forced)
+void forced_begin_inspection(struct forced *forced)
 {
     forced->count = 0;
     forced->left = 0;
@@ -114,12 +114,12 @@ int forced_count(const struct forced *forced)
     return count;
 }
 
-void forced_end_look(struct forced *forced)
+void forced_end_inspection(struct forced *forced)
 {
     forced->is_releasing = true;
-    if (forced->looks++ == 0)
-        forced->looks_max = (int)at_most(
-            PATIENCE * (2 + forced->left / CALL_TOKENS_TOLD), LOOKS_MAX);
+    if (forced->inspections++ == 0)
+        forced->inspections_max = (int)at_most(
+            PATIENCE * (2 + forced->left / CALL_TOKENS_TOLD), INSPECTIONS_MAX);
 }
 
 /* ---- releases ----------------------------------------------------------- */

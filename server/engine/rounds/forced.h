@@ -3,27 +3,27 @@
  * What a forced release has found, releases, and was answered. Its operation
  * sends the calls.
  *
- *   look ──→ release what was found ──→ answer
+ *   inspection ──→ release what was found ──→ answer
  *     ↑                 │
  *     └─────────────────┘ a node has more holders than it reported
  *
  * Only tokens are released, never "all up to a number": so a lock that is
  * granted later is safe, however late a node is asked again, and whatever the
- * clocks of servers show. What was there at a look, on any node, is released on
- * all nodes. A shared and an exclusive form of one token, which a downgrade may
- * leave, are one lock.
+ * clocks of servers show. What was there at an inspection, on any node, is
+ * released on all nodes. A shared and an exclusive form of one token, which a
+ * downgrade may leave, are one lock.
  *
  * A release of all readers waits for each node's report. It leaves a token that
  * is nowhere shared: it is a writer's. An acquire that has reached a node by
- * the look counts as there, though its client may be told of the grant later:
- * how long that takes is up to another server. So no lock is released whose
- * acquire began after the answer.
+ * the inspection counts as there, though its client may be told of the grant
+ * later: how long that takes is up to another server. So no lock is released
+ * whose acquire began after the answer.
  *
  * A node reports CALL_TOKENS_TOLD tokens at a time, those that end first, and
- * these are then released: so each look finds others, until no node has more
- * than it reports. Readers who come meanwhile are released, too. If they come
- * faster than that, the outcome is unknown after four times as many looks as
- * the first readers needed.
+ * these are then released: so each inspection finds others, until no node has
+ * more than it reports. Readers who come meanwhile are released, too. If they
+ * come faster than that, the outcome is unknown after four times as many
+ * inspections as the first readers needed.
  */
 #ifndef REDLOCKD_FORCED_H
 #define REDLOCKD_FORCED_H
@@ -43,13 +43,13 @@ struct forced {
     struct forced_token *tokens;
     int count;
     int room;
-    int next;          /* where the next token of a report probably is */
-    int64_t left;      /* holders that the node with the most did not report */
-    int looks;         /* so far */
-    int looks_max;     /* known after the first */
-    bool is_releasing; /* the round under way releases what was found */
-    bool has_released; /* a round has */
-    unsigned asking;   /* which releases are those of the round */
+    int next;        /* where the next token of a report probably is */
+    int64_t left;    /* holders that the node with the most did not report */
+    int inspections; /* so far */
+    int inspections_max; /* known after the first */
+    bool is_releasing;   /* the round under way releases what was found */
+    bool has_released;   /* a round has */
+    unsigned asking;     /* which releases are those of the round */
     struct forced_tally tally[NODES_MAX];
 };
 
@@ -57,8 +57,8 @@ struct forced {
 struct forced *forced_new(int64_t number);
 void forced_free(struct forced *forced);
 
-/* A look begins: nothing is found yet. */
-void forced_begin_look(struct forced *forced);
+/* An inspection begins: nothing is found yet. */
+void forced_begin_inspection(struct forced *forced);
 
 /* A node's report. False: no memory. */
 bool forced_note_tokens(struct forced *forced, const struct call_reply *reply);
@@ -66,8 +66,8 @@ bool forced_note_tokens(struct forced *forced, const struct call_reply *reply);
 /* How many tokens are to be released. */
 int forced_count(const struct forced *forced);
 
-/* The look found some: their release follows. */
-void forced_end_look(struct forced *forced);
+/* The inspection found some: their release follows. */
+void forced_end_inspection(struct forced *forced);
 
 /* The releases of the round with this number begin. */
 void forced_begin_releases(struct forced *forced, unsigned asking);

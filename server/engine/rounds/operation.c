@@ -15,30 +15,31 @@ void operations_init(struct operations *operations, struct nodes *nodes,
                                       .nodes = nodes,
                                       .spreads = spreads,
                                       .releases = releases};
-    slots_init(&operations->slots, sizeof(struct operation), OPERATIONS_MAX);
+    entries_init(&operations->entries, sizeof(struct operation),
+                 OPERATIONS_MAX);
 }
 
 static void operation_give(struct operation *it)
 {
     forced_free(it->forced);
     texts_drop(&it->texts);
-    slots_give(&it->operations->slots, it);
+    entries_give(&it->operations->entries, it);
 }
 
 void operations_fini(struct operations *operations)
 {
-    for (uint32_t i = 0; i < operations->slots.count; i++) {
-        struct operation *it = slots_at(&operations->slots, i);
+    for (uint32_t i = 0; i < operations->entries.count; i++) {
+        struct operation *it = entries_at(&operations->entries, i);
         if (it != NULL)
             operation_give(it);
     }
-    slots_fini(&operations->slots);
+    entries_fini(&operations->entries);
 }
 
 struct operation *operation_find(const struct operations *operations,
                                  uint64_t handle)
 {
-    return slots_find(&operations->slots, handle);
+    return entries_find(&operations->entries, handle);
 }
 
 static const struct environment *env_of(const struct operation *it)
@@ -55,7 +56,7 @@ static void operation_set_timer(const struct operation *it, int64_t at_us)
 {
     const struct engine_port *port = &env_of(it)->port;
     /* cannot fail: operation_new made the timer */
-    (void)port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
+    (void)port->timer(port->ctx, timer_id(TIMER_OPERATION, it->head.index),
                       at_us);
 }
 
@@ -94,7 +95,7 @@ static struct call operation_make_call(const struct operation *it)
     call.seen = it->replacing;
     call.readers_max =
         request->only_repeats ? 0 : env_of(it)->settings.readers_max;
-    call.ttl_ms = request->only_looks ? 0 : request->ttl_ms;
+    call.ttl_ms = request->only_checks ? 0 : request->ttl_ms;
     call.number =
         it->round.kind == LOCK_FORCE ? request->number : it->seen_number;
     return call;
@@ -119,18 +120,18 @@ static void operation_send(struct operation *it, int node, struct call *call)
                  clocks_uncertainty_us(&nodes->clocks, node, round->start_us));
     struct ballot ballot = nodes_send(
         nodes, node, call, round->deadline_us,
-        slots_handle(it, tag_bits(TAG_OPERATION, (unsigned)it->attempts)));
+        entries_handle(it, tag_bits(TAG_OPERATION, (unsigned)it->attempts)));
     note_asked(it, node, ballot);
 }
 
-/* Those that are being looked at are asked when that is read. */
+/* Those that are being examined are asked when that is read. */
 static void ask_nodes(struct operation *it, uint16_t nodes)
 {
     struct call call = operation_make_call(it);
     for (int i = 0; i < it->round.total; i++) {
         if ((nodes & nodeset_of(i)) == 0)
             continue;
-        if (status_is_looked_at(it->operations->nodes, i))
+        if (status_is_probed(it->operations->nodes, i))
             it->round.refused |= nodeset_of(i);
         else
             operation_send(it, i, &call);
@@ -277,10 +278,10 @@ static void begin_calls(struct operation *it)
     uint16_t asked = 0;
     begin_round(it, it->request.call);
     if (it->forced != NULL)
-        forced_begin_look(it->forced);
+        forced_begin_inspection(it->forced);
     for (int i = 0; i < round->total; i++) {
         enum node_state refusal = nodes_refusal(nodes, i, kinds[round->kind]);
-        if (status_is_looked_at(nodes, i))
+        if (status_is_probed(nodes, i))
             round->refused |= nodeset_of(i); /* asked once that is read */
         else if (refusal != STATE_NONE)
             round_note_ballot(round, i, ballot_unfit(refusal));
@@ -302,8 +303,9 @@ static void begin_calls(struct operation *it)
 }
 
 /*
- * A lock whose fill was not sent is released where it was acquired: the other
- * nodes will never get it. As releases_ask, whose ask it fills.
+ * A lock whose early replication was not sent is released where it was
+ * acquired: the other nodes will never get it. As releases_ask, whose ask it
+ * sets.
  */
 static bool release_token(struct operation *it, struct span token,
                           struct release_ask *ask)
@@ -314,7 +316,7 @@ static bool release_token(struct operation *it, struct span token,
     *ask = (struct release_ask){
         .resource = it->request.resource,
         .token = token,
-        .operation = slots_handle(it, tag_bits(TAG_OPERATION, asking)),
+        .operation = entries_handle(it, tag_bits(TAG_OPERATION, asking)),
         .round = &it->round,
         .scope = {nodeset_all(it->round.total), it->round.deadline_us},
     };
@@ -345,8 +347,8 @@ static void release_found(struct operation *it)
         note_asked(it, i, forced_ballot(forced, i));
 }
 
-/* Begins the only attempt of a release, or one of a force, for what the look
- * found. False: no memory, and nothing was sent. */
+/* Begins the only attempt of a release, or one of a force, for what the
+ * inspection found. False: no memory, and nothing was sent. */
 static bool begin_release(struct operation *it)
 {
     struct release_ask ask;
@@ -513,7 +515,7 @@ static enum outcome outcome_of_won(const struct operation *it)
 {
     if (it->round.kind == LOCK_RELEASE)
         return OUTCOME_RELEASED;
-    if (it->request.only_looks)
+    if (it->request.only_checks)
         return OUTCOME_MAX_HOLD;
     return validity_ms(it, now_of(it)) > 0 ? OUTCOME_EXTENDED
                                            : OUTCOME_VALIDITY_EXHAUSTED;
@@ -540,10 +542,10 @@ static bool on_verdict(struct operation *it, enum verdict verdict)
                                                        : outcomes[verdict]);
 }
 
-static bool on_look_verdict(struct operation *it, enum verdict verdict)
+static bool on_inspection_verdict(struct operation *it, enum verdict verdict)
 {
     if (verdict == VERDICT_WON) {
-        forced_end_look(it->forced);
+        forced_end_inspection(it->forced);
         return true;
     }
     if (it->forced->has_released &&
@@ -554,13 +556,13 @@ static bool on_look_verdict(struct operation *it, enum verdict verdict)
 
 /*
  * Of several resources one may have another holder, or none, which is what the
- * nodes then answer: but what the look found has been released.
+ * nodes then answer: but what the inspection found has been released.
  */
 static bool on_force_verdict(struct operation *it, enum verdict verdict)
 {
     struct forced *forced = it->forced;
     if (it->round.kind == LOCK_FORCE)
-        return on_look_verdict(it, verdict);
+        return on_inspection_verdict(it, verdict);
     if (verdict == VERDICT_NO_QUORUM || verdict == VERDICT_REFUSED)
         return on_verdict(it, verdict);
     if (verdict == VERDICT_WON || names_count(it->request.resource) > 1) {
@@ -568,7 +570,7 @@ static bool on_force_verdict(struct operation *it, enum verdict verdict)
         result_tell_votes(&it->result, &it->round);
     }
     bool has_more = forced->left > 0; /* on a node that did not report it */
-    if (has_more && forced->looks < forced->looks_max) {
+    if (has_more && forced->inspections < forced->inspections_max) {
         forced->is_releasing = false;
         return true;
     }
@@ -628,8 +630,8 @@ static void drop_outdated(struct operation *it)
     struct round *round = &it->round;
     for (int i = 0; i < round->total; i++)
         if ((round->sent & nodeset_of(i)) != 0 &&
-            !members_has_memory(&it->operations->nodes->members, i,
-                                round->votes[i].life))
+            !members_has_data(&it->operations->nodes->members, i,
+                              round->votes[i].life))
             round_note_outdated(round, i);
 }
 
@@ -703,10 +705,10 @@ static void end_if_complete(struct operation *it)
 }
 
 /* needs_votes: what spreads the lock, or an undo, waits for the last votes. A
- * spread can do without them: it looks. */
+ * spread can do without them: it checks. */
 static void close(struct operation *it, bool needs_votes)
 {
-    const struct slots *slots = &it->operations->slots;
+    const struct entries *entries = &it->operations->entries;
     bool is_kept = it->result.outcome == OUTCOME_GRANTED ||
                    it->result.outcome == OUTCOME_EXTENDED;
     if (!needs_votes) {
@@ -714,7 +716,7 @@ static void close(struct operation *it, bool needs_votes)
         return;
     }
     /* so many wait for stragglers that requests might find no place */
-    if (is_kept && slots->used > slots->limit / 2)
+    if (is_kept && entries->used > entries->limit / 2)
         round_note_rest(&it->round, VOTE_UNANSWERED);
     note_ended(it);
     it->state = OPERATION_CLOSED;
@@ -741,7 +743,7 @@ static void operation_note_reply(struct operation *it, int node,
 {
     bool is_pending = it->round.votes[node].vote == VOTE_PENDING;
     if (reply->vote == VOTE_NOT_ADMITTED && is_pending && is_one_call(it) &&
-        status_is_looked_at(it->operations->nodes, node)) {
+        status_is_probed(it->operations->nodes, node)) {
         it->round.refused |= nodeset_of(node);
         return;
     }
@@ -764,19 +766,19 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
 {
     struct operation *it = operation_find(operations, tag);
     if (it == NULL || tag_bits(TAG_OPERATION, (unsigned)it->attempts) !=
-                          slots_user_bits(tag)) /* of an earlier attempt */
+                          entries_user_bits(tag)) /* of an earlier attempt */
         return;
     if (it->state != OPERATION_ROUND || !repeat_call(it, node, reply))
         operation_note_reply(it, node, reply);
     operation_go_on(it);
 }
 
-void operations_on_looked(struct operations *operations, int node)
+void operations_on_inspected(struct operations *operations, int node)
 {
-    if (status_is_looked_at(operations->nodes, node))
+    if (status_is_probed(operations->nodes, node))
         return;
-    for (uint32_t i = 0; i < operations->slots.count; i++) {
-        struct operation *it = slots_at(&operations->slots, i);
+    for (uint32_t i = 0; i < operations->entries.count; i++) {
+        struct operation *it = entries_at(&operations->entries, i);
         if (it != NULL && ask_again(it, node))
             operation_go_on(it);
     }
@@ -797,7 +799,7 @@ void operation_on_release(struct operations *operations, int node,
 
 void operation_on_timer(struct operations *operations, uint32_t index)
 {
-    struct operation *it = slots_at(&operations->slots, index);
+    struct operation *it = entries_at(&operations->entries, index);
     if (it == NULL)
         return;
     if (it->state == OPERATION_PAUSE) {
@@ -839,7 +841,7 @@ static void operation_init(struct operation *it, const struct request *asked)
     assert(asked->owner.len <= OWNER_MAX && asked->token.len <= TOKEN_MAX);
     assert(asked->key_hash.len <= KEY_HASH_LEN);
     it->request = *asked;
-    it->request.only_looks =
+    it->request.only_checks =
         asked->call == LOCK_EXTEND && is_held_too_long(it, asked->token);
     it->request.resource = texts_first(&it->texts);
     it->request.owner = texts_second(&it->texts);
@@ -872,21 +874,21 @@ static struct operation *operation_new(struct operations *operations,
                                        const struct request *asked)
 {
     const struct engine_port *port = &operations->env->port;
-    struct operation *it = slots_take(&operations->slots);
+    struct operation *it = entries_take(&operations->entries);
     if (it == NULL)
         return NULL;
-    const struct slots_head head = it->head;
+    const struct entries_head head = it->head;
     memset(it, 0, offsetof(struct operation, round));
     it->head = head;
     it->operations = operations;
     if (!texts_keep(&it->texts, asked->resource, asked->owner)) {
-        slots_give(&operations->slots, it);
+        entries_give(&operations->entries, it);
         return NULL;
     }
     if (asked->call == LOCK_FORCE)
         it->forced = forced_new(asked->number);
     if ((asked->call == LOCK_FORCE && it->forced == NULL) ||
-        !port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
+        !port->timer(port->ctx, timer_id(TIMER_OPERATION, it->head.index),
                      TIMER_OFF)) {
         operation_give(it);
         return NULL;
@@ -902,7 +904,7 @@ uint64_t operation_start(struct operations *operations,
     if (it == NULL)
         return 0;
     operations->in_flight++;
-    uint64_t handle = slots_handle(it, HANDLE_OPERATION);
+    uint64_t handle = entries_handle(it, HANDLE_OPERATION);
     if (!begin_attempt(it)) {
         operation_end(it);
         return 0;

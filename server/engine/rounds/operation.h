@@ -18,7 +18,7 @@
  *
  * Each attempt sends the calls of one round. The next one begins at once after
  * a stale number, after too many late or silent nodes, to repeat an earlier
- * acquire, and of a force to release what was found, or to look for more.
+ * acquire, and of a force to release what was found, or to search for more.
  *
  * Each attempt to acquire has its own token, so that the release of a lost
  * attempt, however late, never deletes the lock of a later one. After a lost
@@ -37,7 +37,7 @@
 #ifndef REDLOCKD_OPERATION_H
 #define REDLOCKD_OPERATION_H
 
-#include "../../base/slots.h"
+#include "../../base/entries.h"
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../port/port.h"
@@ -53,7 +53,7 @@
 enum request_owner {
     OWNER_CLIENT, /* port.answer */
     OWNER_WAITER,
-    OWNER_LOOK, /* a waiter's inspection */
+    OWNER_INSPECTION, /* a waiter's inspection */
     OWNER_LISTING,
     OWNER_PERMIT,
     OWNER_WATCH, /* the inspection of a lock that is watched */
@@ -63,7 +63,7 @@ enum request_owner {
 /* What is asked for. An operation keeps its own copy. */
 struct request {
     enum lock_call call;
-    bool only_looks; /* extend: checks the token, does not lengthen */
+    bool only_checks; /* extend: checks the token, does not lengthen */
     struct span resource;
     struct span token; /* extend, release */
     struct span owner;
@@ -94,7 +94,7 @@ enum operation_state {
 };
 
 struct operation {
-    struct slots_head head;
+    struct entries_head head;
     struct operations *operations;
     enum operation_state state;
     bool was_held; /* acquire: a node had another value */
@@ -131,7 +131,7 @@ struct operations {
     struct nodes *nodes;
     struct spreads *spreads;
     struct releases *releases;
-    struct slots slots;
+    struct entries entries;
     int in_flight; /* without an outcome */
     /* called with the client; NULL: port.answer is */
     void (*on_settled[OWNERS])(void *client);
@@ -142,7 +142,7 @@ void operations_init(struct operations *operations, struct nodes *nodes,
 void operations_fini(struct operations *operations);
 
 /*
- * Begins an operation. Copies the request, and decides only_looks. Returns its
+ * Begins an operation. Copies the request, and decides only_checks. Returns its
  * handle; 0: no memory. May call port.answer before it returns.
  */
 uint64_t operation_start(struct operations *operations,
@@ -156,7 +156,7 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
                         const struct call_reply *reply);
 
 /* The node's admission may have been read, or its connection is broken. */
-void operations_on_looked(struct operations *operations, int node);
+void operations_on_inspected(struct operations *operations, int node);
 
 /* A node's reply to a client's release, or to one of many that are forced. */
 void operation_on_release(struct operations *operations, int node,

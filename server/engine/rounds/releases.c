@@ -236,7 +236,7 @@ void releases_init(struct releases *releases, struct nodes *nodes)
 {
     releases->env = nodes->env;
     releases->nodes = nodes;
-    slots_init(&releases->slots, sizeof(struct release), RELEASES_MAX);
+    entries_init(&releases->entries, sizeof(struct release), RELEASES_MAX);
     TAILQ_INIT(&releases->list);
     debts_init(&releases->debts, nodes);
 }
@@ -245,21 +245,21 @@ void releases_init(struct releases *releases, struct nodes *nodes)
 static void show_pending(const struct releases *releases)
 {
     releases->env->metrics->releases_pending =
-        releases->slots.used + releases->debts.items;
+        releases->entries.used + releases->debts.items;
 }
 
 static void releases_forget(struct releases *releases, struct release *it)
 {
     TAILQ_REMOVE(&releases->list, it, link);
     texts_drop(&it->texts);
-    slots_give(&releases->slots, it);
+    entries_give(&releases->entries, it);
 }
 
 void releases_fini(struct releases *releases)
 {
     while (!TAILQ_EMPTY(&releases->list))
         releases_forget(releases, TAILQ_FIRST(&releases->list));
-    slots_fini(&releases->slots);
+    entries_fini(&releases->entries);
     debts_fini(&releases->debts);
 }
 
@@ -271,12 +271,12 @@ static struct release *releases_remember(struct releases *releases,
                                          struct span token)
 {
     assert(resource.len <= NAMES_LEN_MAX && token.len <= TOKEN_MAX);
-    struct release *it = slots_take(&releases->slots);
+    struct release *it = entries_take(&releases->entries);
     if (it == NULL)
         return NULL;
     *it = (struct release){.head = it->head};
     if (!texts_keep(&it->texts, resource, token)) {
-        slots_give(&releases->slots, it);
+        entries_give(&releases->entries, it);
         return NULL;
     }
     TAILQ_INSERT_TAIL(&releases->list, it, link);
@@ -287,7 +287,7 @@ static struct release *releases_remember(struct releases *releases,
 static struct ballot releases_send_to(struct releases *releases, int node,
                                       struct call *call, struct release *it)
 {
-    uint64_t tag = it != NULL ? slots_handle(it, tag_bits(TAG_RELEASE, 0))
+    uint64_t tag = it != NULL ? entries_handle(it, tag_bits(TAG_RELEASE, 0))
                               : tag_plain(TAG_RELEASE);
     struct ballot ballot = nodes_send(releases->nodes, node, call, 0, tag);
     if (it != NULL && ballot.vote == VOTE_PENDING)
@@ -358,7 +358,8 @@ static bool releases_is_majority(const struct releases *releases,
     return nodeset_count(nodes) >= quorum_of(releases->env->settings.nodes);
 }
 
-/* A majority has deleted the key in time: no repair sets it there again. */
+/* A majority has deleted the key in time: no replication sets it there again.
+ */
 static bool is_closed(const struct releases *releases, const struct release *it)
 {
     return releases_is_majority(releases, it->deleted & it->in_time);
@@ -366,8 +367,8 @@ static bool is_closed(const struct releases *releases, const struct release *it)
 
 /*
  * A node without the key may still get it from another server's acquire, or
- * from a repair; and then others, as an extend finds it there. A node that has
- * the key when asked again got it that way.
+ * from a replication; and then others, as an extend finds it there. A node that
+ * has the key when asked again got it that way.
  */
 static void releases_judge(const struct releases *releases, struct release *it,
                            int node, const struct call_reply *reply,
@@ -420,7 +421,8 @@ static uint16_t due_again(const struct releases *releases,
 {
     if (is_closed(releases, it))
         return it->is_again ? 0 : it->again;
-    bool may_be_set_again = it->again != 0 || !it->is_again; /* by a repair */
+    bool may_be_set_again =
+        it->again != 0 || !it->is_again; /* by a replication */
     return may_be_set_again ? nodeset_all(releases->env->settings.nodes) : 0;
 }
 
@@ -467,7 +469,7 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
         show_pending(releases);
         return 0;
     }
-    struct release *it = slots_find(&releases->slots, tag);
+    struct release *it = entries_find(&releases->entries, tag);
     if (it == NULL)
         return 0;
     /* a link answers each call once, and go_on sends no second one before */

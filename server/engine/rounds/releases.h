@@ -10,18 +10,19 @@
  *
  * After a client's release, a spread of another server (spreads.h) may set the
  * key again, where it was missing. A majority that deleted the key in time ends
- * that: a spread looks twice for a majority that has the key before it creates
+ * that: a spread checks twice for a majority that has the key before it creates
  * it. So only the nodes that did not delete the key are asked again, once no
- * creation behind an earlier look, no acquire and no fill can run any longer.
- * Without such a majority all nodes are asked again, until none of them has the
- * key. An asking ends when each node has answered it or lost its connection.
+ * creation behind an earlier check, no acquire and no early replication can run
+ * any longer. Without such a majority all nodes are asked again, until none of
+ * them has the key. An asking ends when each node has answered it or lost its
+ * connection.
  */
 #ifndef REDLOCKD_RELEASES_H
 #define REDLOCKD_RELEASES_H
 
 #include <sys/queue.h>
 
-#include "../../base/slots.h"
+#include "../../base/entries.h"
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../voting/nodes.h"
@@ -94,7 +95,7 @@ void debts_tick(struct debts *debts, int64_t now_us);
 /* ---- releases ------------------------------------------------------------ */
 
 struct release {
-    struct slots_head head;
+    struct entries_head head;
     TAILQ_ENTRY(release) link;
     uint64_t operation; /* the client's, which counts the votes; 0: none */
     uint16_t owed;      /* bit per node: has not answered this asking */
@@ -109,16 +110,17 @@ struct release {
                           call once more */
     int64_t tombstone_ms;
     int64_t in_time_us;
-    int64_t set_ends_us; /* from then on neither an acquire can set the key,
-                            nor a repair that found it before this asking */
-    int64_t until_us;    /* end of the TTL: no longer needed */
-    struct texts texts;  /* resource and token */
+    int64_t
+        set_ends_us;    /* from then on neither an acquire can set the key,
+                           nor a replication that found it before this asking */
+    int64_t until_us;   /* end of the TTL: no longer needed */
+    struct texts texts; /* resource and token */
 };
 
 /* Which nodes a client's release asks. */
 struct release_scope {
     uint16_t nodes;     /* a bit each: those that may have the key */
-    int64_t in_time_us; /* no repair looks for the key before that */
+    int64_t in_time_us; /* no replication searches for the key before that */
 };
 
 /* A client's release. */
@@ -137,7 +139,7 @@ struct release_ask {
 struct releases {
     const struct environment *env;
     struct nodes *nodes;
-    struct slots slots;
+    struct entries entries;
     TAILQ_HEAD(, release) list;
     struct debts debts;
 };

@@ -110,7 +110,7 @@ void round_note_ballot(struct round *round, int node, struct ballot ballot);
 void round_note_reply(struct round *round, int node,
                       const struct call_reply *reply);
 
-/* The node's memory is outdated: its vote no longer counts. */
+/* The node's data is outdated: its vote no longer counts. */
 void round_note_outdated(struct round *round, int node);
 
 /* All pending votes are this one: UNANSWERED at the deadline, STALLED if no

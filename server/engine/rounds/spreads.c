@@ -7,18 +7,19 @@
 #include "../port/token.h"
 
 enum {
-    SPREADS_MAX = 60000,     /* at once */
-    TRIED = 16,              /* of those that wait, to find one that gives way
-                                when there is no place */
-    ACTIVE_MAX = 1024,       /* of them are looked for at once */
-    SWEPT = 128,             /* of those that wait, in a tick */
-    FOLLOW_LEAST_US = 50000, /* a fill is sent at half of it, by the tick */
-    TICKS_US = 25000,        /* the tick, which may be late */
-    TRIES_AT_ONCE = 4,       /* then there are pauses between them */
-    PAUSE_US = 50000,        /* the first one; then twice as long */
-    PAUSE_DOUBLED = 4,       /* so often, so it is 0.8 s */
-    LOOKS_APART = 3,         /* node timeouts, at most */
-    TOMBSTONE_TIMEOUTS = 4,  /* node timeouts: two looks and a creation */
+    SPREADS_MAX = 60000, /* at once */
+    TRIED = 16,          /* of those that wait, to find one that gives way
+                            when there is no place */
+    ACTIVE_MAX = 1024,   /* of them are checked for at once */
+    SWEPT = 128,         /* of those that wait, in a tick */
+    FOLLOW_LEAST_US =
+        50000, /* an early replication is sent at half of it, by the tick */
+    TICKS_US = 25000,       /* the tick, which may be late */
+    TRIES_AT_ONCE = 4,      /* then there are pauses between them */
+    PAUSE_US = 50000,       /* the first one; then twice as long */
+    PAUSE_DOUBLED = 4,      /* so often, so it is 0.8 s */
+    CHECKS_APART = 3,       /* node timeouts, at most */
+    TOMBSTONE_TIMEOUTS = 4, /* node timeouts: two checks and a creation */
     HASHED_AT = 1 + TOKEN_NUMBER_LEN, /* the random digits of a token */
 };
 
@@ -28,7 +29,7 @@ void spreads_init(struct spreads *spreads, struct nodes *nodes)
                                          &spreads->waiting};
     spreads->env = nodes->env;
     spreads->nodes = nodes;
-    slots_init(&spreads->slots, sizeof(struct spread), SPREADS_MAX);
+    entries_init(&spreads->entries, sizeof(struct spread), SPREADS_MAX);
     for (int i = 0; i < 3; i++) {
         TAILQ_INIT(&lists[i]->all);
         lists[i]->count = 0;
@@ -55,27 +56,28 @@ static void spreads_forget(struct spreads *spreads, struct spread *it)
     take_out(it);
     LIST_REMOVE(it, in_bucket);
     texts_drop(&it->texts);
-    slots_give(&spreads->slots, it);
+    entries_give(&spreads->entries, it);
 }
 
 void spreads_fini(struct spreads *spreads)
 {
-    for (uint32_t i = 0; i < spreads->slots.count; i++) {
-        struct spread *it = slots_at(&spreads->slots, i);
+    for (uint32_t i = 0; i < spreads->entries.count; i++) {
+        struct spread *it = entries_at(&spreads->entries, i);
         if (it != NULL)
             spreads_forget(spreads, it);
     }
-    slots_fini(&spreads->slots);
+    entries_fini(&spreads->entries);
 }
 
-/* The nodes that may vote for a repair, and are not known to have the lock. */
+/* The nodes that may vote for a replication, and are not known to have the
+ * lock. */
 static uint16_t lacking_voters(const struct spreads *spreads,
                                const struct spread *it)
 {
     uint16_t lacking = all_nodes(spreads) & (uint16_t)~it->has;
     for (int i = 0; i < spreads->env->settings.nodes; i++)
         if ((lacking & nodeset_of(i)) != 0 &&
-            (nodes_refusal(spreads->nodes, i, CALL_REPAIR) != STATE_NONE ||
+            (nodes_refusal(spreads->nodes, i, CALL_REPLICATE) != STATE_NONE ||
              status_is_full(spreads->nodes, i)))
             lacking &= (uint16_t)~nodeset_of(i);
     return lacking;
@@ -189,17 +191,17 @@ static int64_t window_us(const struct spreads *spreads)
     return timeout_us * timeout_us / wait_us(spreads);
 }
 
-/* A part of the time between two looks: the ticks that begin them are late. */
+/* A part of the time between two checks: the ticks that begin them are late. */
 static int64_t apart_us(const struct spreads *spreads)
 {
     return at_least(spreads->env->settings.node_timeout_us, TICKS_US);
 }
 
-/* When creations behind this look must have run. */
+/* When creations behind this check must have run. */
 static int64_t window_end_us(const struct spreads *spreads,
                              const struct spread *it)
 {
-    return at_most(it->look_us + window_us(spreads), it->until_us);
+    return at_most(it->check_us + window_us(spreads), it->until_us);
 }
 
 static int64_t pause_us(const struct spread *it)
@@ -211,11 +213,12 @@ static int64_t pause_us(const struct spread *it)
 
 /* ---- calls -------------------------------------------------------------- */
 
-/* A look, and the creations behind it; the fill is one behind none. */
-static uint64_t tag_of(const struct spread *it, bool is_look)
+/* A check, and the creations behind it; the early replication is one behind
+ * none. */
+static uint64_t tag_of(const struct spread *it, bool is_check)
 {
-    unsigned round = it->look << 1 | is_look;
-    return slots_handle(it, tag_bits(TAG_SPREAD, round));
+    unsigned round = it->check << 1 | is_check;
+    return entries_handle(it, tag_bits(TAG_SPREAD, round));
 }
 
 /* The lock ends there when it does on the other nodes. False: it has ended. */
@@ -234,23 +237,23 @@ static bool spreads_make_call(const struct spread *it, enum call_kind kind,
     return true;
 }
 
-static void send_fill(struct spreads *spreads, const struct spread *it,
-                      uint64_t tag)
+static void send_early(struct spreads *spreads, const struct spread *it,
+                       uint64_t tag)
 {
     struct call call;
     if (!spreads_make_call(it, CALL_ACQUIRE, environment_now(spreads->env),
                            &call))
         return;
-    call.is_fill = true;
-    spreads->env->metrics->fills++;
+    call.is_early = true;
+    spreads->env->metrics->early_replications++;
     for (int i = 0; i < spreads->env->settings.nodes; i++)
         if ((it->asked & nodeset_of(i)) == 0)
             (void)nodes_send(spreads->nodes, i, &call, it->deadline_us, tag);
 }
 
-static void spreads_fill(struct spreads *spreads, struct spread *it)
+static void spreads_replicate(struct spreads *spreads, struct spread *it)
 {
-    send_fill(spreads, it, tag_of(it, false));
+    send_early(spreads, it, tag_of(it, false));
     take_out(it);
     it->step = SPREAD_RESTING;
     it->sent_end_us = end_us(it);
@@ -259,16 +262,16 @@ static void spreads_fill(struct spreads *spreads, struct spread *it)
 }
 
 /*
- * What this look finds to be missing may be created behind the next one. If
+ * What this check finds to be missing may be created behind the next one. If
  * that comes too late, it counts as a first one.
  */
-static void spreads_look(struct spreads *spreads, struct spread *it,
-                         int64_t now_us)
+static void spreads_check(struct spreads *spreads, struct spread *it,
+                          int64_t now_us)
 {
     int64_t timeout_us = spreads->env->settings.node_timeout_us;
     bool is_second = it->answered_us != 0 &&
                      now_us > it->answered_us + wait_us(spreads) &&
-                     now_us <= it->look_us + LOOKS_APART * apart_us(spreads);
+                     now_us <= it->check_us + CHECKS_APART * apart_us(spreads);
     struct call call;
     if (!spreads_make_call(it, CALL_EXTEND, now_us, &call))
         return;
@@ -278,9 +281,9 @@ static void spreads_look(struct spreads *spreads, struct spread *it,
     memcpy(it->missing_before, it->missing, sizeof it->missing);
     it->sent = it->answered = it->found = it->lacks = 0;
     it->created = it->again = 0;
-    it->step = SPREAD_LOOKING;
-    it->look++;
-    it->look_us = it->answered_us = now_us;
+    it->step = SPREAD_CHECKING;
+    it->check++;
+    it->check_us = it->answered_us = now_us;
     it->sent_end_us = end_us(it);
     int64_t deadline_us = at_most(now_us + timeout_us, it->until_us);
     for (int i = 0; i < spreads->env->settings.nodes; i++)
@@ -300,12 +303,12 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
 {
     int64_t until_us = window_end_us(spreads, it);
     /* Another server may have extended the lock for longer, and lengthens what
-       is created here with its next look. If it has ended by then, the
+       is created here with its next check. If it has ended by then, the
        tombstone would only keep the creations of that server out. */
     bool ends_before = end_us(it) <= now_us + 2 * wait_us(spreads);
     struct call call;
     if (now_us >= until_us || ends_before ||
-        !spreads_make_call(it, CALL_REPAIR, now_us, &call))
+        !spreads_make_call(it, CALL_REPLICATE, now_us, &call))
         return;
     call.tombstone_ms = spreads_tombstone_ms(spreads, 0);
     for (int i = 0; i < spreads->env->settings.nodes; i++) {
@@ -339,9 +342,9 @@ static void give_way(struct spreads *spreads)
 static struct spread *spreads_make(struct spreads *spreads, struct spread *from,
                                    const struct round_lock *lock)
 {
-    if (spreads->slots.used == spreads->slots.limit)
+    if (spreads->entries.used == spreads->entries.limit)
         give_way(spreads);
-    struct spread *it = slots_take(&spreads->slots);
+    struct spread *it = entries_take(&spreads->entries);
     if (it != NULL) {
         from->head = it->head;
         *it = *from;
@@ -349,7 +352,7 @@ static struct spread *spreads_make(struct spreads *spreads, struct spread *from,
     }
     if (it == NULL || !texts_keep(&it->texts, lock->resource, lock->token)) {
         if (it != NULL)
-            slots_give(&spreads->slots, it);
+            entries_give(&spreads->entries, it);
         spreads->env->metrics->locks_thin++;
         return NULL;
     }
@@ -390,11 +393,11 @@ static int64_t spreads_due_us(const struct round *round, int64_t now_us)
     int64_t half_us = (round->deadline_us - round->start_us) / 2;
     int64_t flight_us = round->won_us - round->start_us;
     int64_t last_us = round->deadline_us - flight_us - TICKS_US;
-    return at_most(now_us + at_most(half_us, SPREADS_FILL_US), last_us);
+    return at_most(now_us + at_most(half_us, SPREADS_EARLY_US), last_us);
 }
 
-/* A young lock without a place for its record gets its fill at once, and no
- * more. */
+/* A young lock without a place for its record gets its early replication at
+ * once, and no more. */
 static void spreads_begin(struct spreads *spreads, struct spread *record,
                           const struct round_lock *lock)
 {
@@ -403,12 +406,12 @@ static void spreads_begin(struct spreads *spreads, struct spread *record,
     if (it != NULL && is_young) {
         put_in_young(spreads, it);
         if (it->at_us <= environment_now(spreads->env))
-            spreads_fill(spreads, it);
+            spreads_replicate(spreads, it);
     } else if (it != NULL) {
         put_in(spreads, it);
     } else if (is_young &&
                texts_keep(&record->texts, lock->resource, lock->token)) {
-        send_fill(spreads, record, tag_plain(TAG_RELEASE));
+        send_early(spreads, record, tag_plain(TAG_RELEASE));
         texts_drop(&record->texts);
     }
 }
@@ -441,7 +444,7 @@ void spreads_on_stragglers(struct spreads *spreads, const struct round *round,
 /* ---- extends ------------------------------------------------------------ */
 
 /*
- * A look under way goes on: else a client that extends often would keep its
+ * A check under way goes on: else a client that extends often would keep its
  * lock from all nodes. Of two times the later one counts, as on the nodes.
  */
 static void renew(struct spreads *spreads, struct spread *it,
@@ -476,7 +479,7 @@ void spreads_hurry(struct spreads *spreads, struct span resource,
     struct spread *it = NULL;
     while ((it = spreads_find(spreads, resource, token, it)) != NULL)
         if (it->step == SPREAD_YOUNG)
-            spreads_fill(spreads, it);
+            spreads_replicate(spreads, it);
 }
 
 /* ---- releases ----------------------------------------------------------- */
@@ -485,8 +488,8 @@ void spreads_scope(struct spreads *spreads, struct span resource,
                    struct span token, struct release_scope *scope)
 {
     struct spread *it = NULL;
-    /* A server that was stopped for so long that the fill would come too late
-       asks all nodes at once: others may have looked. */
+    /* A server that was stopped for so long that the early replication would
+       come too late asks all nodes at once: others may have checked. */
     while ((it = spreads_find(spreads, resource, token, it)) != NULL)
         if (it->step == SPREAD_YOUNG &&
             environment_now(spreads->env) < it->deadline_us)
@@ -535,17 +538,17 @@ static void spreads_judge(struct spreads *spreads, struct spread *it)
         return;
     }
     uint16_t due = it->before & (uint16_t) ~(it->found | it->created);
-    if (it->step != SPREAD_LOOKING || nodeset_count(it->found) < quorum ||
+    if (it->step != SPREAD_CHECKING || nodeset_count(it->found) < quorum ||
         due == 0)
         return;
     it->created |= due;
     create(spreads, it, due, environment_now(spreads->env));
 }
 
-static void spreads_on_looked(struct spreads *spreads, struct spread *it,
-                              int node, const struct call_reply *reply)
+static void spreads_on_checked(struct spreads *spreads, struct spread *it,
+                               int node, const struct call_reply *reply)
 {
-    if (it->step != SPREAD_LOOKING || (it->answered & nodeset_of(node)) != 0)
+    if (it->step != SPREAD_CHECKING || (it->answered & nodeset_of(node)) != 0)
         return;
     it->answered |= nodeset_of(node);
     it->answered_us = environment_now(spreads->env);
@@ -561,9 +564,9 @@ static void spreads_on_looked(struct spreads *spreads, struct spread *it,
 }
 
 /*
- * Another server may have created it before, for less: the next look lengthens
+ * Another server may have created it before, for less: the next check lengthens
  * it, and only then it has it. If something else came or went between the
- * looks, what held the lock up may be gone: there are no pauses for a while.
+ * checks, what held the lock up may be gone: there are no pauses for a while.
  */
 static void on_created(struct spreads *spreads, struct spread *it, int node,
                        const struct call_reply *reply)
@@ -575,7 +578,7 @@ static void on_created(struct spreads *spreads, struct spread *it, int node,
     if (reply->vote != VOTE_GRANTED)
         return;
     it->lacks &= (uint16_t)~nodeset_of(node);
-    if (it->look == 0) /* of the fill */
+    if (it->check == 0) /* of the early replication */
         note_has(it, node);
     spreads_judge(spreads, it);
 }
@@ -583,15 +586,15 @@ static void on_created(struct spreads *spreads, struct spread *it, int node,
 void spreads_on_reply(struct spreads *spreads, int node, uint64_t tag,
                       const struct call_reply *reply, int64_t sent_us)
 {
-    struct spread *it = slots_find(&spreads->slots, tag);
+    struct spread *it = entries_find(&spreads->entries, tag);
     if (it == NULL)
         return;
-    bool is_look = (tag_round_of(tag) & 1) != 0;
-    /* one that was long on its way belongs to an earlier look */
-    if (tag != tag_of(it, is_look) || sent_us < it->look_us)
+    bool is_check = (tag_round_of(tag) & 1) != 0;
+    /* one that was long on its way belongs to an earlier check */
+    if (tag != tag_of(it, is_check) || sent_us < it->check_us)
         return;
-    if (is_look)
-        spreads_on_looked(spreads, it, node, reply);
+    if (is_check)
+        spreads_on_checked(spreads, it, node, reply);
     else
         on_created(spreads, it, node, reply);
 }
@@ -605,10 +608,11 @@ static void spreads_expire(struct spreads *spreads, struct spread *it)
     spreads_forget(spreads, it);
 }
 
-/* A look that found nothing to be missing, or created something, may be
- * followed by a pause; another one is a first look, behind which the second one
- * has to come soon. */
-static void end_look(struct spreads *spreads, struct spread *it, int64_t now_us)
+/* A check that found nothing to be missing, or created something, may be
+ * followed by a pause; another one is a first check, behind which the second
+ * one has to come soon. */
+static void end_check(struct spreads *spreads, struct spread *it,
+                      int64_t now_us)
 {
     int64_t next_us = at_least(now_us, it->answered_us + wait_us(spreads) + 1);
     bool is_first = it->lacks != 0 && it->before == 0;
@@ -621,8 +625,8 @@ static void end_look(struct spreads *spreads, struct spread *it, int64_t now_us)
 }
 
 /* What is created now has all answers that may come. */
-static bool is_look_over(const struct spreads *spreads, const struct spread *it,
-                         int64_t now_us)
+static bool is_check_over(const struct spreads *spreads,
+                          const struct spread *it, int64_t now_us)
 {
     return now_us >= window_end_us(spreads, it) ||
            (it->answered == it->sent && it->before == 0);
@@ -635,23 +639,23 @@ static void spreads_go_on(struct spreads *spreads, struct spread *it,
         spreads_expire(spreads, it);
         return;
     }
-    if (it->step == SPREAD_LOOKING) {
+    if (it->step == SPREAD_CHECKING) {
         uint16_t again = it->again;
         it->again = 0;
         if (again != 0)
             create(spreads, it, again, now_us);
-        if (is_look_over(spreads, it, now_us))
-            end_look(spreads, it, now_us);
+        if (is_check_over(spreads, it, now_us))
+            end_check(spreads, it, now_us);
         return;
     }
     if (lacking_voters(spreads, it) == 0)
         put_anew(spreads, it);
     else if (now_us >= it->at_us)
-        spreads_look(spreads, it, now_us);
+        spreads_check(spreads, it, now_us);
 }
 
 /* Those that rest because no lacking node votes, because they pause, or because
- * too many are looked for: a few at a time. */
+ * too many are checked for: a few at a time. */
 static void sweep(struct spreads *spreads, int64_t now_us)
 {
     int count = spreads->waiting.count;
@@ -669,7 +673,7 @@ void spreads_tick(struct spreads *spreads, int64_t now_us)
     struct spread *it, *next;
     while ((it = TAILQ_FIRST(&spreads->young.all)) != NULL &&
            now_us >= it->at_us)
-        spreads_fill(spreads, it);
+        spreads_replicate(spreads, it);
     sweep(spreads, now_us);
     for (it = TAILQ_FIRST(&spreads->active.all); it != NULL; it = next) {
         next = TAILQ_NEXT(it, link);
@@ -680,5 +684,5 @@ void spreads_tick(struct spreads *spreads, int64_t now_us)
 void spreads_flush(struct spreads *spreads)
 {
     while (!TAILQ_EMPTY(&spreads->young.all))
-        spreads_fill(spreads, TAILQ_FIRST(&spreads->young.all));
+        spreads_replicate(spreads, TAILQ_FIRST(&spreads->young.all));
 }

@@ -5,7 +5,7 @@
  * a baseline for the life of this process, and a reply that deviates from it is
  * no vote. A reply with the node's time bounds the node's offset to [time -
  * received, time - sent]: a node or a server that was paused gives a wide
- * interval, which does not look like a step. Moments are CLOCK_BOOTTIME in µs,
+ * interval, which does not resemble a step. Moments are CLOCK_BOOTTIME in µs,
  * a node's time is µs since 1970.
  *
  *             first reply           agrees with a majority, or

@@ -8,15 +8,16 @@ enum {
 static void firststart_end(struct firststart *start)
 {
     start->step = FIRSTSTART_OVER;
-    start->marked = 0;
+    start->quarantined = 0;
 }
 
 void firststart_forget(struct firststart *start, int node)
 {
-    start->marked &= (uint16_t)~nodeset_of(node);
+    start->quarantined &= (uint16_t)~nodeset_of(node);
 }
 
-/* Another server marks the nodes, perhaps for a first start of its own. */
+/* Another server quarantines the nodes, perhaps for a first start of its own.
+ */
 static void yield(struct firststart *start, int64_t now_us)
 {
     start->yield_until_us = now_us + YIELD_US;
@@ -31,7 +32,7 @@ int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us)
 }
 
 uint16_t firststart_advance(struct firststart *start, bool is_possible,
-                            bool are_all_empty, int64_t looked_us,
+                            bool are_all_empty, int64_t probed_us,
                             int64_t now_us)
 {
     const uint16_t all = nodeset_all(start->nodes);
@@ -46,12 +47,12 @@ uint16_t firststart_advance(struct firststart *start, bool is_possible,
         }
         return 0;
     case FIRSTSTART_LEAD:
-        if ((start->marked & nodeset_of(start->leader)) == 0)
+        if ((start->quarantined & nodeset_of(start->leader)) == 0)
             return 0;
         start->step = FIRSTSTART_REST;
         return all;
     case FIRSTSTART_REST:
-        if (start->marked != all)
+        if (start->quarantined != all)
             return 0;
         start->step = FIRSTSTART_HOLD;
         start->hold_until_us = now_us + start->hold_us;
@@ -63,11 +64,11 @@ uint16_t firststart_advance(struct firststart *start, bool is_possible,
         start->since_us = now_us;
         return all;
     case FIRSTSTART_CHECK:
-        if (looked_us >= start->since_us)
+        if (probed_us >= start->since_us)
             start->step = FIRSTSTART_ADMIT;
         return 0;
     case FIRSTSTART_ADMIT:
-        if (start->marked == 0)
+        if (start->quarantined == 0)
             firststart_end(start);
         return 0;
     case FIRSTSTART_OVER:
@@ -82,25 +83,25 @@ void firststart_on_up(struct firststart *start, int64_t now_us)
         start->since_us = now_us;
 }
 
-void firststart_on_look(struct firststart *start, int node,
-                        enum call_look_word word, bool is_same_mark,
-                        int64_t now_us)
+void firststart_on_probe(struct firststart *start, int node,
+                         enum call_probe_word word, bool is_same_quarantine,
+                         int64_t now_us)
 {
-    bool is_own = (start->marked & nodeset_of(node)) != 0 &&
-                  word == LOOK_MARKED && is_same_mark;
+    bool is_own = (start->quarantined & nodeset_of(node)) != 0 &&
+                  word == PROBE_QUARANTINED && is_same_quarantine;
     switch (start->step) {
     case FIRSTSTART_WAITING:
-        if (word == LOOK_MARKED)
+        if (word == PROBE_QUARANTINED)
             yield(start, now_us);
-        else if (word != LOOK_EMPTY)
+        else if (word != PROBE_EMPTY)
             firststart_end(
                 start); /* it was used before: there is no first start */
         return;
     case FIRSTSTART_LEAD:
     case FIRSTSTART_REST:
-        if (word == LOOK_FRESH)
-            start->marked |= nodeset_of(node);
-        else if (word != LOOK_EMPTY && !is_own)
+        if (word == PROBE_FRESH)
+            start->quarantined |= nodeset_of(node);
+        else if (word != PROBE_EMPTY && !is_own)
             yield(start, now_us);
         return;
     case FIRSTSTART_HOLD:
@@ -120,15 +121,16 @@ void firststart_on_look(struct firststart *start, int node,
 void firststart_on_trouble(struct firststart *start, int node)
 {
     if (start->step == FIRSTSTART_LEAD)
-        start->step = FIRSTSTART_WAITING; /* nothing is known to be marked */
+        start->step =
+            FIRSTSTART_WAITING; /* nothing is known to be quarantined */
     else if (start->step == FIRSTSTART_ADMIT)
         firststart_forget(start, node);
     else if (start->step != FIRSTSTART_WAITING)
         firststart_end(start);
 }
 
-bool firststart_may_mark(const struct firststart *start, int node,
-                         int64_t now_us)
+bool firststart_may_quarantine(const struct firststart *start, int node,
+                               int64_t now_us)
 {
     switch (start->step) {
     case FIRSTSTART_LEAD:
@@ -142,7 +144,7 @@ bool firststart_may_mark(const struct firststart *start, int node,
     }
 }
 
-bool firststart_is_marking(const struct firststart *start)
+bool firststart_is_quarantining(const struct firststart *start)
 {
     return start->step == FIRSTSTART_LEAD || start->step == FIRSTSTART_REST;
 }
@@ -150,5 +152,5 @@ bool firststart_is_marking(const struct firststart *start)
 bool firststart_may_admit(const struct firststart *start, int node)
 {
     return start->step == FIRSTSTART_ADMIT &&
-           (start->marked & nodeset_of(node)) != 0;
+           (start->quarantined & nodeset_of(node)) != 0;
 }

@@ -2,15 +2,15 @@
 /*
  * The first start: N unused nodes, admitted at once. Pure.
  *
- * Empty nodes at a first start look like nodes that lost everything. They skip
- * the quarantine only if no server has seen them in use, and one server marked
- * them all: then no other server acts on an older look.
+ * Empty nodes at a first start resemble nodes that lost everything. They skip
+ * the quarantine only if no server has seen them in use, and one server
+ * quarantined them all: then no other server acts on an older probe.
  *
  *   WAITING   for N empty nodes
- *   LEAD      marks the leader, the same node for all servers
- *   REST      marks the other nodes
+ *   LEAD      quarantines the leader, the same node for all servers
+ *   REST      quarantines the other nodes
  *   HOLD      until older commands have ended
- *   CHECK     looks whether all still have their mark
+ *   CHECK     checks whether all still have their quarantine record
  *   ADMIT     gives the permissions
  *   OVER
  *
@@ -36,29 +36,30 @@ enum firststart_step {
 struct firststart {
     enum firststart_step step;
     int nodes;
-    int leader;       /* the node that all servers mark first */
+    int leader;       /* the node that all servers quarantine first */
     int64_t hold_us;  /* how long HOLD lasts */
     int64_t since_us; /* WAITING: the first node came; CHECK: began */
     int64_t hold_until_us;
     int64_t yield_until_us; /* another server may lead a first start */
-    uint16_t marked;        /* by this first start, and not yet admitted */
+    uint16_t quarantined;   /* by this first start, and not yet admitted */
 };
 
 /*
  * The next step, if it is time. is_possible: no connected node forbids it;
- * are_all_empty: all N are connected, and have no state; looked_us: all
- * connected nodes were looked at since then. Returns the nodes to look at soon.
+ * are_all_empty: all N are connected, and have no state; probed_us: all
+ * connected nodes were probed since then. Returns the nodes to examine soon.
  */
 uint16_t firststart_advance(struct firststart *start, bool is_possible,
-                            bool are_all_empty, int64_t looked_us,
+                            bool are_all_empty, int64_t probed_us,
                             int64_t now_us);
 
-/* A node connected; a look found this word, is_same_mark: with the mark known
- * before; a node disconnected, or an action on it failed. */
+/* A node connected; a probe found this word, is_same_quarantine: with the
+ * quarantine record known before; a node disconnected, or an action on it
+ * failed. */
 void firststart_on_up(struct firststart *start, int64_t now_us);
-void firststart_on_look(struct firststart *start, int node,
-                        enum call_look_word word, bool is_same_mark,
-                        int64_t now_us);
+void firststart_on_probe(struct firststart *start, int node,
+                         enum call_probe_word word, bool is_same_quarantine,
+                         int64_t now_us);
 void firststart_on_trouble(struct firststart *start, int node);
 
 /* The node was admitted, or the first start will not admit it. */
@@ -67,12 +68,13 @@ void firststart_forget(struct firststart *start, int node);
 /* The rest of the wait for missing nodes; 0: it does not wait. */
 int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us);
 
-/* True if a mark made now disturbs no first start of any server. */
-bool firststart_may_mark(const struct firststart *start, int node,
-                         int64_t now_us);
+/* True if a quarantine record made now disturbs no first start of any server.
+ */
+bool firststart_may_quarantine(const struct firststart *start, int node,
+                               int64_t now_us);
 
-/* True if marks made now belong to this first start. */
-bool firststart_is_marking(const struct firststart *start);
+/* True if quarantine records made now belong to this first start. */
+bool firststart_is_quarantining(const struct firststart *start);
 
 /* True if the node is to be admitted without quarantine. */
 bool firststart_may_admit(const struct firststart *start, int node);

@@ -11,7 +11,7 @@ enum {
     MAX_TTL_MOST_MS = 86400000, /* a value written by hand must not overflow */
 };
 
-/* The node to mark first: the one with the least name. */
+/* The node to quarantine first: the one with the least name. */
 static int leader_of(const struct engine_settings *settings)
 {
     int leader = 0;
@@ -49,10 +49,10 @@ void members_init(struct members *members,
     witness_init(&members->witness, settings->node_names, settings->nodes);
 }
 
-void members_want_look(struct members *members, int node, int64_t now_us)
+void members_want_probe(struct members *members, int node, int64_t now_us)
 {
     struct member *it = &members->node[node];
-    it->look_due_us = at_most(it->look_due_us, now_us);
+    it->probe_due_us = at_most(it->probe_due_us, now_us);
 }
 
 /* ---- actions ------------------------------------------------------------ */
@@ -64,11 +64,13 @@ bool members_is_objecting(const struct members *members, int64_t now_us)
 }
 
 /*
- * A machine is not marked while another one of its name is alive: a server with
- * a wrong address would take the name from it, or the two would outdate each
- * other for ever. Another configuration is replaced as a whole, or left alone.
+ * A machine is not quarantined while another one of its name is alive: a server
+ * with a wrong address would take the name from it, or the two would outdate
+ * each other for ever. Another configuration is replaced as a whole, or left
+ * alone.
  */
-static bool may_mark(const struct members *members, int node, int64_t now_us)
+static bool may_quarantine(const struct members *members, int node,
+                           int64_t now_us)
 {
     if (members->settings.is_observer)
         return false;
@@ -85,7 +87,7 @@ static bool may_mark(const struct members *members, int node, int64_t now_us)
     if (rules_is_others(members, node, now_us))
         return false;
     return members_is_objecting(members, now_us) ||
-           firststart_may_mark(&members->start, node, now_us);
+           firststart_may_quarantine(&members->start, node, now_us);
 }
 
 /* False: nothing to do on this node. */
@@ -96,18 +98,19 @@ static bool members_choose(const struct members *members, int node,
     if (it->phase == MEMBER_DOWN || it->is_busy || now_us < it->not_before_us)
         return false;
     if (members->settings.is_observer) {
-        *kind = MEMBER_PROBE;
-        return now_us >= it->look_due_us;
+        *kind = MEMBER_OBSERVE;
+        return now_us >= it->probe_due_us;
     }
     if (it->must_revoke && !rules_is_outdated(members, node) &&
-        (it->phase == MEMBER_ADMITTED || it->phase == MEMBER_MARKED))
+        (it->phase == MEMBER_ADMITTED || it->phase == MEMBER_QUARANTINED))
         *kind = MEMBER_REVOKE;
     else if (rules_is_back(members, node, now_us))
         *kind = MEMBER_READMIT;
     else if (rules_is_due(members, node, now_us))
         *kind = MEMBER_ADMIT;
-    else if (now_us >= it->look_due_us)
-        *kind = may_mark(members, node, now_us) ? MEMBER_LOOK : MEMBER_PROBE;
+    else if (now_us >= it->probe_due_us)
+        *kind = may_quarantine(members, node, now_us) ? MEMBER_PROBE
+                                                      : MEMBER_OBSERVE;
     else
         return false;
     return true;
@@ -126,19 +129,20 @@ static void advance_start(struct members *members, int64_t now_us)
     }
     uint16_t wanted =
         firststart_advance(&members->start, is_possible, are_all_empty,
-                           rules_looked_us(members), now_us);
+                           rules_probed_us(members), now_us);
     for (int i = 0; i < members->settings.nodes; i++)
         if (wanted & 1u << i)
-            members_want_look(members, i, now_us);
+            members_want_probe(members, i, now_us);
 }
 
-/* Asks for looks at all nodes that have not been told the news of this node. */
+/* Asks for probes of all nodes that have not been told the news of this node.
+ */
 static void spread_news(struct members *members, int node, int64_t now_us)
 {
     for (int i = 0; i < members->settings.nodes; i++)
         if (i != node && !members->node[i].is_busy &&
-            members->node[i].looked_us < members->node[node].news_us)
-            members_want_look(members, i, now_us);
+            members->node[i].probed_us < members->node[node].news_us)
+            members_want_probe(members, i, now_us);
 }
 
 bool members_next(struct members *members, int64_t now_us,
@@ -152,8 +156,8 @@ bool members_next(struct members *members, int64_t now_us,
             continue;
         action->node = i;
         members->node[i].is_busy = true;
-        if (action->kind == MEMBER_PROBE || action->kind == MEMBER_LOOK)
-            members->node[i].look_due_us = now_us + HEARTBEAT_US;
+        if (action->kind == MEMBER_OBSERVE || action->kind == MEMBER_PROBE)
+            members->node[i].probe_due_us = now_us + HEARTBEAT_US;
         return true;
     }
     return false;
@@ -161,10 +165,10 @@ bool members_next(struct members *members, int64_t now_us,
 
 /* ---- events ------------------------------------------------------------- */
 
-static void members_look_soon(struct member *node, int64_t now_us)
+static void members_probe_soon(struct member *node, int64_t now_us)
 {
     node->phase = MEMBER_UNSEEN;
-    node->look_due_us = now_us;
+    node->probe_due_us = now_us;
 }
 
 /* What the node must carry, without the replication ID. */
@@ -186,12 +190,12 @@ static void begin_epoch(struct members *members, int64_t now_us)
     takeover_begin(&members->takeover);
     for (int i = 0; i < members->settings.nodes; i++) {
         struct member *it = &members->node[i];
-        if (it->epoch_other == 0 && it->epoch_mark == 0)
-            it->foreign_us = 0; /* it was above us, but of our nodes */
+        if (it->epoch_other == 0 && it->epoch_quarantine == 0)
+            it->other_us = 0; /* it was above us, but of our nodes */
         if (it->phase == MEMBER_DOWN)
             continue;
         expect_admission(members, i);
-        members_look_soon(it, now_us);
+        members_probe_soon(it, now_us);
     }
 }
 
@@ -208,9 +212,9 @@ void members_on_up(struct members *members, int node,
     it->is_busy = it->is_mute = false;
     it->trace[0] = '\0'; /* of another connection, perhaps to a restored copy */
     takeover_on_lost(&members->takeover, node);
-    it->looked_us = 0;
+    it->probed_us = 0;
     it->not_before_us = 0;
-    members_look_soon(it, now_us);
+    members_probe_soon(it, now_us);
     witness_on_lost(&members->witness, node);
     firststart_on_up(&members->start, now_us);
 }
@@ -270,35 +274,37 @@ static void note_established(struct members *members, int64_t now_us)
     members->established_epoch = members->epoch;
 }
 
-/* The same mark, perhaps with another replication ID: no two have one
- * incarnation. */
-static bool is_same_mark(const struct member *node, struct span mark)
+/* The same quarantine record, perhaps with another replication ID: no two have
+ * one incarnation. */
+static bool is_same_quarantine(const struct member *node,
+                               struct span quarantine)
 {
-    struct span incarnation = call_state_part(mark, CALL_STATE_INCARNATION);
-    return span_is(mark, node->mark) ||
-           (incarnation.len == INCARNATION_LEN && node->mark[0] != '\0' &&
-            span_is_same(incarnation, call_state_part(span_of(node->mark),
+    struct span incarnation =
+        call_state_part(quarantine, CALL_STATE_INCARNATION);
+    return span_is(quarantine, node->quarantine) ||
+           (incarnation.len == INCARNATION_LEN && node->quarantine[0] != '\0' &&
+            span_is_same(incarnation, call_state_part(span_of(node->quarantine),
                                                       CALL_STATE_INCARNATION)));
 }
 
-/* It carries our admission, or this mark. */
-static void on_ours(struct members *members, int node, struct span mark,
+/* It carries our admission, or this quarantine record. */
+static void on_ours(struct members *members, int node, struct span quarantine,
                     int64_t now_us)
 {
     struct member *it = &members->node[node];
     bool is_own = is_of_this_node(it, it->found);
-    it->is_restarted = is_own && it->phase == MEMBER_MARKED;
+    it->is_restarted = is_own && it->phase == MEMBER_QUARANTINED;
     if (is_own)
         note_established(members, now_us);
     it->moved_us = 0;
-    bool is_new = !is_same_mark(it, mark);
-    takeover_copy(it->mark, mark);
+    bool is_new = !is_same_quarantine(it, quarantine);
+    takeover_copy(it->quarantine, quarantine);
     if (is_new) {
         it->sighted_us = it->news_us = now_us;
         it->asked = (struct member_asked){0};
     }
-    note_incarnation(members, node, mark.len > 0 ? it->mark : it->found,
-                     now_us);
+    note_incarnation(members, node,
+                     quarantine.len > 0 ? it->quarantine : it->found, now_us);
 }
 
 /*
@@ -311,7 +317,7 @@ static bool is_succeeding(const struct members *members, int node)
     const struct member *it = &members->node[node];
     return (it->epoch_other > members->epoch &&
             witness_is_named(&members->witness, node, it->found)) ||
-           (it->epoch_mark > members->epoch &&
+           (it->epoch_quarantine > members->epoch &&
             members->takeover.node[node].taken[0] != '\0');
 }
 
@@ -346,80 +352,83 @@ static bool is_outdated(const struct members *members, int node)
     return witness_knows_later(&members->witness, node, counts ? other : own);
 }
 
-/* What is known after a look at any node. */
+/* What is known after a probe of any node. */
 static void note_query(struct members *members)
 {
     int answered = 0;
     for (int i = 0; i < members->settings.nodes; i++) {
         struct member *it = &members->node[i];
         it->is_outdated = is_outdated(members, i);
-        answered += it->looked_us != 0;
+        answered += it->probed_us != 0;
     }
     members->is_queried |= answered >= members->quorum;
 }
 
 /*
- * It is marked as soon as that is allowed, and cannot disturb a first start. If
- * only the replication ID has changed, at the next heartbeat: until then the
- * look of another server may show that the memory is the same.
+ * It is quarantined as soon as that is allowed, and cannot disturb a first
+ * start. If only the replication ID has changed, at the next heartbeat: until
+ * then the probe of another server may show that the data is the same.
  */
 static void on_bare(struct members *members, int node, int64_t now_us)
 {
     const struct firststart *start = &members->start;
     int64_t at_us = at_least(start->yield_until_us, now_us);
-    if (start->step == FIRSTSTART_OVER && may_mark(members, node, at_us) &&
+    if (start->step == FIRSTSTART_OVER &&
+        may_quarantine(members, node, at_us) &&
         !rules_is_in_this_life(members, node))
-        members_want_look(members, node, at_us);
+        members_want_probe(members, node, at_us);
 }
 
 /*
  * The order matters, as each step reads what those before it noted: the first
- * start, the mark of the look before; the epochs and who was left over, the
- * lists that takeover keeps. A new incarnation voids what the node told, so it
- * comes before the witness; who is outdated follows from all incarnations, and
- * outdated machines have neither generation nor promises, and are not marked.
- * An epoch that is followed begins all anew, so it comes last.
+ * start, the quarantine record of the probe before; the epochs and who was left
+ * over, the lists that takeover keeps. A new incarnation voids what the node
+ * told, so it comes before the witness; who is outdated follows from all
+ * incarnations, and outdated machines have neither generation nor promises, and
+ * are not quarantined. An epoch that is followed begins all anew, so it comes
+ * last.
  */
-void members_on_look(struct members *members, int node,
-                     const struct call_look *look, int64_t sent_us,
-                     int64_t now_us)
+void members_on_probe(struct members *members, int node,
+                      const struct call_probe *probe, int64_t sent_us,
+                      int64_t now_us)
 {
-    static const enum member_phase phases[LOOK_WORDS] = {
-        [LOOK_ADMITTED] = MEMBER_ADMITTED,
-        [LOOK_SUPERSEDED] = MEMBER_SUPERSEDED,
-        [LOOK_FOREIGN] = MEMBER_FOREIGN,
-        [LOOK_MISNAMED] = MEMBER_MISNAMED,
-        [LOOK_EMPTY] = MEMBER_EMPTY,
-        [LOOK_BARE] = MEMBER_EMPTY,
-        [LOOK_FRESH] = MEMBER_MARKED,
-        [LOOK_CREATED] = MEMBER_MARKED,
-        [LOOK_MARKED] = MEMBER_MARKED,
+    static const enum member_phase phases[PROBE_WORDS] = {
+        [PROBE_ADMITTED] = MEMBER_ADMITTED,
+        [PROBE_SUPERSEDED] = MEMBER_SUPERSEDED,
+        [PROBE_OTHER] = MEMBER_OTHER,
+        [PROBE_MISNAMED] = MEMBER_MISNAMED,
+        [PROBE_EMPTY] = MEMBER_EMPTY,
+        [PROBE_BARE] = MEMBER_EMPTY,
+        [PROBE_FRESH] = MEMBER_QUARANTINED,
+        [PROBE_CREATED] = MEMBER_QUARANTINED,
+        [PROBE_QUARANTINED] = MEMBER_QUARANTINED,
     };
     struct member *it = &members->node[node];
     if (it->phase == MEMBER_DOWN)
         return;
-    assert(look->word < LOOK_WORDS); /* script.c reads no other */
-    firststart_on_look(&members->start, node, look->word,
-                       span_is(look->mark, it->mark), now_us);
-    it->phase = phases[look->word];
+    assert(probe->word < PROBE_WORDS); /* script.c reads no other */
+    firststart_on_probe(&members->start, node, probe->word,
+                        span_is(probe->quarantine, it->quarantine), now_us);
+    it->phase = phases[probe->word];
     bool is_admitted = it->phase == MEMBER_ADMITTED;
     it->is_busy = it->is_mute = it->is_restarted = false;
     it->is_known = true;
     it->has_voted |= is_admitted;
-    it->looked_us = sent_us;
-    it->max_ttl_ms = at_most(look->max_ttl_ms, MAX_TTL_MOST_MS);
-    it->held_us = now_us + look->rest_us;
-    it->was_durable = look->is_durable;
-    it->generation = look->generation;
-    takeover_copy(it->found, look->admit);
-    assert(look->trace.len <= CALL_TRACE_MAX); /* script.c reads no longer */
-    it->trace[span_copy(it->trace, look->trace)] = '\0';
-    takeover_on_look(members, node, look, now_us);
-    rules_note_epochs(members, node, look->mark);
+    it->probed_us = sent_us;
+    it->max_ttl_ms = at_most(probe->max_ttl_ms, MAX_TTL_MOST_MS);
+    it->held_us = now_us + probe->rest_us;
+    it->was_durable = probe->is_durable;
+    it->generation = probe->generation;
+    takeover_copy(it->found, probe->admit);
+    assert(probe->trace.len <= CALL_TRACE_MAX); /* script.c reads no longer */
+    it->trace[span_copy(it->trace, probe->trace)] = '\0';
+    takeover_on_probe(members, node, probe, now_us);
+    rules_note_epochs(members, node, probe->quarantine);
     members->is_succeeded |= is_succeeding(members, node);
     bool is_left_over = rules_note_left_over(members, node, now_us);
-    if (is_admitted || it->phase == MEMBER_MARKED) {
-        on_ours(members, node, is_admitted ? span_of("") : look->mark, now_us);
+    if (is_admitted || it->phase == MEMBER_QUARANTINED) {
+        on_ours(members, node, is_admitted ? span_of("") : probe->quarantine,
+                now_us);
     } else if (it->phase == MEMBER_EMPTY && is_of_this_node(it, it->found)) {
         /* from before a restart: it is no other machine of its name */
         note_incarnation(members, node, it->found, now_us);
@@ -427,19 +436,19 @@ void members_on_look(struct members *members, int node,
         it->moved_us = 0;
     } else if (it->phase == MEMBER_EMPTY && it->epoch_other != 0 &&
                !is_left_over && !rules_may_take_over(members)) {
-        it->phase = MEMBER_FOREIGN;
+        it->phase = MEMBER_OTHER;
     }
-    if (it->phase == MEMBER_FOREIGN || it->phase == MEMBER_SUPERSEDED)
-        it->foreign_us = it->left_us != 0 ? it->left_us : now_us;
+    if (it->phase == MEMBER_OTHER || it->phase == MEMBER_SUPERSEDED)
+        it->other_us = it->left_us != 0 ? it->left_us : now_us;
     if (is_admitted || (it->is_restarted && it->was_durable && it->is_durable))
-        witness_on_told(&members->witness, node, look, sent_us, now_us);
+        witness_on_told(&members->witness, node, probe, sent_us, now_us);
     else
         witness_on_lost(&members->witness, node);
     note_query(members);
     if (is_admitted) {
         firststart_forget(&members->start, node);
-        members_on_generation(members, node, look->generation);
-        rules_on_told(members, node, look, now_us);
+        members_on_generation(members, node, probe->generation);
+        rules_on_told(members, node, probe, now_us);
     }
     if (it->phase == MEMBER_EMPTY)
         on_bare(members, node, now_us);
@@ -448,7 +457,7 @@ void members_on_look(struct members *members, int node,
     rules_on_taken(members);
 }
 
-/* Whatever the result, and whatever other servers did, a look shows it. */
+/* Whatever the result, and whatever other servers did, a probe shows it. */
 void members_on_done(struct members *members,
                      const struct member_action *action, int64_t now_us)
 {
@@ -459,10 +468,10 @@ void members_on_done(struct members *members,
     if (action->kind == MEMBER_REVOKE)
         it->must_revoke = false;
     firststart_forget(&members->start, action->node);
-    members_look_soon(it, now_us);
+    members_probe_soon(it, now_us);
 }
 
-/* The action may have been carried out: a look shows it. If this was a look,
+/* The action may have been carried out: a probe shows it. If this was a probe,
  * the node is mute. */
 void members_on_failure(struct members *members,
                         const struct member_action *action, int64_t now_us)
@@ -472,10 +481,10 @@ void members_on_failure(struct members *members,
         return;
     it->is_busy = false;
     it->not_before_us = now_us + HEARTBEAT_US;
-    if (action->kind == MEMBER_PROBE || action->kind == MEMBER_LOOK)
+    if (action->kind == MEMBER_OBSERVE || action->kind == MEMBER_PROBE)
         it->is_mute = true;
     else
-        members_look_soon(it, now_us);
+        members_probe_soon(it, now_us);
     firststart_on_trouble(&members->start, action->node);
 }
 
@@ -483,7 +492,7 @@ void members_on_quarantined(struct members *members, int node, int64_t now_us)
 {
     struct member *it = &members->node[node];
     if (it->phase == MEMBER_ADMITTED)
-        members_look_soon(it, now_us);
+        members_probe_soon(it, now_us);
 }
 
 void members_on_step(struct members *members, int node)
@@ -503,7 +512,7 @@ void members_on_durable(struct members *members, int node, bool is_durable,
 {
     struct member *it = &members->node[node];
     if (it->is_durable && !is_durable)
-        members_want_look(members, node, now_us); /* which stores it */
+        members_want_probe(members, node, now_us); /* which stores it */
     it->is_durable = is_durable;
 }
 
@@ -523,8 +532,8 @@ enum node_state members_refusal(const struct members *members, int node)
     switch (it->phase) {
     case MEMBER_DOWN:
         return STATE_UNREACHABLE;
-    case MEMBER_MARKED:
-        return (members->start.marked & nodeset_of(node)) != 0
+    case MEMBER_QUARANTINED:
+        return (members->start.quarantined & nodeset_of(node)) != 0
                    ? STATE_WAITING
                    : STATE_QUARANTINED;
     case MEMBER_UNSEEN:
@@ -533,8 +542,8 @@ enum node_state members_refusal(const struct members *members, int node)
         return it->left_us != 0 || rules_is_outdated(members, node)
                    ? STATE_QUARANTINED
                    : STATE_WAITING;
-    case MEMBER_FOREIGN:
-        return STATE_FOREIGN;
+    case MEMBER_OTHER:
+        return STATE_OTHER;
     case MEMBER_SUPERSEDED:
         return STATE_SUPERSEDED;
     case MEMBER_MISNAMED:
@@ -553,7 +562,7 @@ bool members_is_unseen(const struct members *members, int node)
     return members->node[node].phase == MEMBER_UNSEEN;
 }
 
-bool members_has_memory(const struct members *members, int node, uint32_t life)
+bool members_has_data(const struct members *members, int node, uint32_t life)
 {
     const struct member *it = &members->node[node];
     return it->life == life && !it->is_outdated;

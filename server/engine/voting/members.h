@@ -3,19 +3,19 @@
  * Pure: events come in, and the caller asks for the next action.
  *
  * The permission is stored on the node, in the field admit of its state hash.
- * Acquire and extend compare it; it is lost with the node's memory. A node
- * without it is marked, and waits until everything that it may have forgotten
+ * Acquire and extend compare it; it is lost with the node's data. A node
+ * without it is quarantined, and waits until everything that it may have lost
  * has ended, as the Redlock text asks after a crash. docs/guarantees.md has the
  * rules and the reasons.
  *
- *            up              look
+ *            up             probe
  *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start
  *    ↑ down          ↑             │          ↓
- *    └── from any    │ a vote says ├→ MARKED ───→ admit, readmit ──┐
- *                    │ quarantined │   one of the rules holds      │
- *                    │             ├→ FOREIGN, SUPERSEDED, MISNAMED│
- *                    │             ↓                               │
- *                    └────────── ADMITTED ←────────────────────────┘
+ *    └── from any    │ a vote says ├→ QUARANTINED ─→ admit, readmit ┐
+ *                    │ quarantined │   one of the rules holds       │
+ *                    │             ├→ OTHER, SUPERSEDED, MISNAMED   │
+ *                    │             ↓                                │
+ *                    └────────── ADMITTED ←─────────────────────────┘
  *                    └─ revoke ←───┘  its clock stepped
  */
 #ifndef REDLOCKD_MEMBERS_H
@@ -26,10 +26,10 @@
 #include "witness.h"
 
 enum {
-    HEARTBEAT_US = 1000000, /* between two looks at a node */
+    HEARTBEAT_US = 1000000, /* between two probes of a node */
     /* a machine whose generation does not rise for so long is gone */
     SILENT_US = 10 * HEARTBEAT_US,
-    /* what a look saw of the memory shows nothing after this time */
+    /* what a probe saw of the data shows nothing after this time */
     TRACE_US = 5 * HEARTBEAT_US,
 };
 
@@ -37,22 +37,22 @@ enum member_phase {
     MEMBER_DOWN,
     MEMBER_UNSEEN, /* after a connection, an action or a refusal */
     MEMBER_EMPTY,
-    MEMBER_MARKED,
+    MEMBER_QUARANTINED,
     MEMBER_ADMITTED,
-    MEMBER_FOREIGN,
+    MEMBER_OTHER,
     MEMBER_SUPERSEDED,
     MEMBER_MISNAMED,
 };
 
 /*
- * What the other nodes have promised, asked on behalf of a marked node. Only
- * carriers of its incarnation are asked, and only looks count that were sent
- * after all of them carried it.
+ * What the other nodes have promised, asked on behalf of a quarantined node.
+ * Only carriers of its incarnation are asked, and only probes count that were
+ * sent after all of them carried it.
  */
 struct member_asked {
     uint32_t joins;   /* of the witness, when the last carrier joined */
     int64_t since_us; /* when it joined */
-    uint16_t again;   /* the nodes that answered a look sent since then;
+    uint16_t again;   /* the nodes that answered a probe sent since then;
                          complete with a majority of all nodes */
     int64_t end_us;   /* the last of their promises ends */
     int64_t number;   /* the greatest that they have accepted */
@@ -61,9 +61,9 @@ struct member_asked {
 struct member {
     enum member_phase phase;
     bool is_busy;     /* an action is under way */
-    bool is_mute;     /* the last look at it failed */
+    bool is_mute;     /* the last probe of it failed */
     bool must_revoke; /* its locks may have ended too early */
-    int64_t look_due_us;
+    int64_t probe_due_us;
     int64_t not_before_us; /* no action before then: the last one failed */
 
     /* from its connection and its clock */
@@ -75,59 +75,62 @@ struct member {
     int64_t moved_us; /* came up at another address, and has no memory of its
                          name; 0: no */
 
-    /* the last look at it */
-    int64_t looked_us;              /* was sent, on this connection; 0: none */
+    /* the last probe of it */
+    int64_t probed_us;              /* was sent, on this connection; 0: none */
     char found[CALL_STATE_MAX + 1]; /* the admission that it has */
-    char mark[CALL_STATE_MAX + 1];  /* of its quarantine; "": none */
-    /* of its admission or mark; "": none */
+    char quarantine[CALL_STATE_MAX + 1]; /* of its quarantine; "": none */
+    /* of its admission or quarantine record; "": none */
     char incarnation[INCARNATION_LEN + 1];
     char trace[CALL_TRACE_MAX + 1]; /* "": none on this connection */
     bool was_durable;               /* ever since its admission */
-    bool is_restarted;  /* found is its own, from before a restart; marked */
-    bool is_outdated;   /* a later incarnation of the node is known */
+    bool
+        is_restarted; /* found is its own, from before a restart; quarantined */
+    bool is_outdated; /* a later incarnation of the node is known */
     int64_t max_ttl_ms; /* as stored there by each admission; 0: none */
     int64_t held_us;    /* all it has promised has ended by then */
     int64_t generation;
 
     /* the epochs there; 0: none */
-    int epoch_ours;       /* of an admission or a mark of our nodes */
-    int epoch_other;      /* of an admission of other nodes */
-    int epoch_mark;       /* of a mark of other nodes */
-    bool is_only_marked;  /* epoch_ours is of a mark, and it has never voted */
-    bool is_marked_above; /* of our nodes, with a mark of a higher epoch */
+    int epoch_ours;  /* of an admission or a quarantine record of our nodes */
+    int epoch_other; /* of an admission of other nodes */
+    int epoch_quarantine;      /* of a quarantine record of other nodes */
+    bool is_only_quarantined;  /* epoch_ours is of a quarantine record, and it
+                                  has never voted */
+    bool is_quarantined_above; /* of our nodes, with a quarantine record of a
+                                  higher epoch */
 
-    /* all looks at it */
+    /* all probes of it */
     bool is_known;             /* it has once answered one */
     bool has_voted;            /* one has once found it admitted */
     uint32_t life;             /* counts the incarnations that were seen */
-    int64_t sighted_us;        /* when the mark was first seen */
-    int64_t news_us;           /* looks at the others must be later */
-    struct member_asked asked; /* while it is marked */
+    int64_t sighted_us;        /* when the quarantine record was first seen */
+    int64_t news_us;           /* examines the others must be later */
+    struct member_asked asked; /* while it is quarantined */
     int64_t left_us; /* it seems to be left over, unused since then; 0: no */
     int64_t left_generation; /* at that time */
-    int64_t foreign_us; /* last seen with another configuration; 0: never */
+    int64_t other_us; /* last seen with another configuration; 0: never */
 };
 
 /*
- * A change of the names: a node that is marked for new names keeps the
- * admission that the mark took from it: it tells that, with all its memory, and
- * promises nothing under it any more. Once a majority of the old names tells so
- * at one instant, no majority of them is left. So all that may still be held is
- * known, and how long it lasts. What counts stands on the nodes, not here: any
- * server may count it. Each admission keeps who is dead: so any server may also
- * take those old nodes that nobody reached before.
+ * A change of the names: a node that is quarantined for new names keeps the
+ * admission that the quarantine record took from it: it tells that, with all
+ * its data, and promises nothing under it any more. Once a majority of the old
+ * names tells so at one instant, no majority of them is left. So all that may
+ * still be held is known, and how long it lasts. What counts stands on the
+ * nodes, not here: any server may count it. Each admission keeps who is dead:
+ * so any server may also take those old nodes that nobody reached before.
  */
 struct takeover_node {
-    bool is_seen;   /* by a look on this connection */
-    bool is_marked; /* the mark there is ours */
-    bool is_able;   /* or the next look may mark it */
-    char mark[CALL_STATE_MAX + 1];
+    bool is_seen;        /* by a probe on this connection */
+    bool is_quarantined; /* the quarantine record there is ours */
+    bool is_able;        /* or the next probe may quarantine it */
+    char quarantine[CALL_STATE_MAX + 1];
     char taken[CALL_STATE_MAX + 1]; /* or would be; "": it tells nothing */
     char passed[CALL_STATE_MAX + 1];
     char heard[NODES_MAX][INCARNATION_LEN + 1]; /* incarnations of the others */
-    int64_t since_us;                           /* this mark was first seen */
-    int64_t end_us; /* the last of its promises ends */
-    int64_t number; /* the greatest that it has accepted */
+    int64_t since_us; /* this quarantine record was first seen */
+    int64_t end_us;   /* the last of its promises ends */
+    int64_t number;   /* the greatest that it has accepted */
 };
 
 struct takeover {
@@ -149,7 +152,7 @@ struct members {
     int epoch;               /* of the configuration */
     bool is_epoch_known;     /* a majority has told it */
     bool is_succeeded;       /* newer names have taken nodes from ours */
-    bool is_queried;         /* a majority has once answered looks */
+    bool is_queried;         /* a majority has once answered probes */
     int64_t established_us;  /* first saw an admission of our nodes; 0: never */
     int established_epoch;   /* the last epoch in which it saw one */
     int64_t epoch_us;        /* first saw one in that epoch; 0: never */
@@ -159,8 +162,8 @@ struct members {
 
 /* An action on a node. */
 enum member_action_kind {
-    MEMBER_PROBE, /* a look that marks nothing */
-    MEMBER_LOOK,
+    MEMBER_OBSERVE, /* a probe that quarantines nothing */
+    MEMBER_PROBE,
     MEMBER_ADMIT,
     MEMBER_READMIT,
     MEMBER_REVOKE,
@@ -177,14 +180,14 @@ void members_init(struct members *members,
 
 /*
  * The next action at now_us; false: there is none. It counts as begun: the
- * caller reports its end by members_on_look, _on_done, _on_failure or
+ * caller reports its end by members_on_probe, _on_done, _on_failure or
  * _on_down.
  */
 bool members_next(struct members *members, int64_t now_us,
                   struct member_action *action);
 
 /*
- * The events. look: the answer to a probe or look that was sent at sent_us;
+ * The events. probe: the answer to a probe or probe that was sent at sent_us;
  * done: to another action, carried out or not; failure: an action got no
  * answer, or an error. quarantined: a vote found no admission. durable: a later
  * check of whether it is. generation: a reply carried it.
@@ -192,9 +195,9 @@ bool members_next(struct members *members, int64_t now_us,
 void members_on_up(struct members *members, int node,
                    const struct node_facts *facts, int64_t now_us);
 void members_on_down(struct members *members, int node);
-void members_on_look(struct members *members, int node,
-                     const struct call_look *look, int64_t sent_us,
-                     int64_t now_us);
+void members_on_probe(struct members *members, int node,
+                      const struct call_probe *probe, int64_t sent_us,
+                      int64_t now_us);
 void members_on_done(struct members *members,
                      const struct member_action *action, int64_t now_us);
 void members_on_failure(struct members *members,
@@ -206,8 +209,8 @@ void members_on_durable(struct members *members, int node, bool is_durable,
 void members_on_generation(struct members *members, int node,
                            int64_t generation);
 
-/* Asks for a look as soon as no other action is under way on the node. */
-void members_want_look(struct members *members, int node, int64_t now_us);
+/* Asks for a probe as soon as no other action is under way on the node. */
+void members_want_probe(struct members *members, int node, int64_t now_us);
 
 /* True if this server objects to any first start: it saw an admission a
  * heartbeat ago. A later one may be the first of a first start. */
@@ -222,7 +225,7 @@ bool members_is_unseen(const struct members *members, int node);
  * True if the node's answers in this life still count: it was not admitted anew
  * since, and no later incarnation became known under its name.
  */
-bool members_has_memory(const struct members *members, int node, uint32_t life);
+bool members_has_data(const struct members *members, int node, uint32_t life);
 
 /* ---- the rules: rules.c -------------------------------------------- */
 
@@ -230,21 +233,21 @@ bool members_has_memory(const struct members *members, int node, uint32_t life);
  * A node gets its permission to vote if one of these holds, and no later
  * incarnation is known under its name.
  *
- *   asked    a majority of all nodes, not counting this one, knew its mark and
- *            told when their last promise ends; that time has passed
+ *   asked    a majority of all nodes, not counting this one, knew its
+ * quarantine record and told when their last promise ends; that time has passed
  *   taken    it has new names, and has not voted since it was taken from the
  *            old ones; a majority of these is dead, and told when their last
  *            promise ends, and that time has passed
- *   in time  nobody can be asked, and Q has passed since the mark was seen
- *   back     its memory is durable, and no server has reported a later one,
- *            although each had two heartbeats to do so
+ *   in time  nobody can be asked, and Q has passed since the quarantine record
+ * was seen back     its data is durable, and no server has reported a later
+ * one, although each had two heartbeats to do so
  *
  * due: it is to be admitted, by one of the first three. back: readmitted.
  */
 bool rules_is_due(const struct members *members, int node, int64_t now_us);
 bool rules_is_back(const struct members *members, int node, int64_t now_us);
 
-/* True if a restart costs it nothing: its memory is durable, and no later one
+/* True if a restart costs it nothing: its data is durable, and no later one
  * is known. */
 bool rules_is_lasting(const struct members *members, int node);
 
@@ -252,7 +255,7 @@ bool rules_is_lasting(const struct members *members, int node);
 int64_t rules_greatest_ttl_ms(const struct members *members);
 
 /*
- * Q, µs: all that a node may have forgotten has expired. That are its locks,
+ * Q, µs: all that a node may have lost has expired. That are its locks,
  * even if our clock runs 1% fast; its numbers, within four windows; and the
  * grants of servers for which its name leads to another machine
  * (CONFIRMED_US).
@@ -267,26 +270,27 @@ int64_t rules_remaining_us(const struct members *members, int node,
                            int64_t now_us);
 
 /*
- * The earliest of the last looks at the connected nodes; INT64_MAX: none is
+ * The earliest of the last probes of the connected nodes; INT64_MAX: none is
  * connected. Nodes that answer with errors are left out.
  */
-int64_t rules_looked_us(const struct members *members);
+int64_t rules_probed_us(const struct members *members);
 
-/* The node accepted none above this number before it forgot, or was taken. */
+/* The node accepted none above this number before it lost data, or was taken.
+ */
 int64_t rules_number(const struct members *members, int node);
 
-/* A look at an admitted node told its promises. */
+/* A examine an admitted node told its promises. */
 void rules_on_told(struct members *members, int node,
-                   const struct call_look *look, int64_t now_us);
+                   const struct call_probe *probe, int64_t now_us);
 
 /*
- * outdated  a later incarnation than that of its admission or mark is known
- * under its name: another machine has that name, and this one does not count
- * elsewhere the name led here only lately, and the machine that it led to
+ * outdated  a later incarnation than that of its admission or quarantine record
+ * is known under its name: another machine has that name, and this one does not
+ * count elsewhere the name led here only lately, and the machine that it led to
  *           before may still vote for other servers
  * renew     the other machine has been silent for so long that this one may be
- *           marked; or its mark has a higher epoch, but a majority is admitted
- *           with ours; or it has never voted, and ours is right
+ *           quarantined; or its quarantine record has a higher epoch, but a
+ * majority is admitted with ours; or it has never voted, and ours is right
  * others    it has other names, whose servers may use it
  * this life the admission there is from before, but of this run_id: only the
  *           replication ID has changed
@@ -300,8 +304,10 @@ bool rules_is_in_this_life(const struct members *members, int node);
 
 /* ---- configurations: rules.c --------------------------------------- */
 
-/* Notes which epochs the node carries, with this mark and what was found. */
-void rules_note_epochs(struct members *members, int node, struct span mark);
+/* Notes which epochs the node carries, with this quarantine record and what was
+ * found. */
+void rules_note_epochs(struct members *members, int node,
+                       struct span quarantine);
 
 /*
  * If the nodes carry the names of this server, their epoch counts, and not the
@@ -312,9 +318,10 @@ void rules_note_epochs(struct members *members, int node, struct span mark);
 bool rules_follow_epoch(struct members *members);
 
 /*
- * The epoch that this node carries with our names; 0: none that counts. A mark
- * on a node that has never voted replaced nobody, and may be by a server with a
- * wrong epoch. So it counts only if no node carries anything but such marks.
+ * The epoch that this node carries with our names; 0: none that counts. A
+ * quarantine record on a node that has never voted replaced nobody, and may be
+ * by a server with a wrong epoch. So it counts only if no node carries anything
+ * but such quarantine records.
  */
 int rules_epoch_of(const struct members *members, int node);
 
@@ -328,14 +335,14 @@ bool rules_is_established(const struct members *members);
  * No node is admitted while another configuration was seen on some node within
  * Q (foreign), or before the old names are dead (taken over).
  */
-bool rules_has_foreign(const struct members *members, int64_t now_us);
+bool rules_has_other(const struct members *members, int64_t now_us);
 bool rules_has_taken_over(const struct members *members);
 
 /*
  * word         the operator says that the old servers are stopped. That is said
- *              of one epoch: the marks of another, which is followed, may be of
- *              a change whose old servers go on
- * taking over  new names have no admitted node yet, and there is no such word
+ *              of one epoch: the quarantine records of another, which is
+ * followed, may be of a change whose old servers go on taking over  new names
+ * have no admitted node yet, and there is no such word
  */
 bool rules_has_word(const struct members *members);
 bool rules_is_taking_over(const struct members *members);
@@ -348,13 +355,13 @@ bool rules_is_taking_over(const struct members *members);
 bool rules_may_take_over(const struct members *members);
 bool rules_is_refused(const struct members *members);
 
-/* After a look: perhaps the old names are dead now. */
+/* After a probe: perhaps the old names are dead now. */
 void rules_on_taken(struct members *members);
 
 /*
- * After a look: true if the node is left over. It carries an admission under
+ * After a probe: true if the node is left over. It carries an admission under
  * its name here, but with other names beside it, of a lower epoch than one that
- * our nodes have voted in: its memory is from before the names changed. And no
+ * our nodes have voted in: its data is from before the names changed. And no
  * server has used that for a while, or its generation would rise; or they are
  * dead.
  */
@@ -362,9 +369,9 @@ bool rules_note_left_over(struct members *members, int node, int64_t now_us);
 
 /* ---- a change of the names: takeover.c ------------------------------ */
 
-/* Which nodes are counted: those that are marked at one instant, as a look at
- * each was sent after the last mark was seen; those that may be marked; or also
- * those whose clocks are not known yet. */
+/* Which nodes are counted: those that are quarantined at one instant, as a
+ * probe of each was sent after the last quarantine record was seen; those that
+ * may be quarantined; or also those whose clocks are not known yet. */
 enum takeover_when { TAKEOVER_NOW, TAKEOVER_POSSIBLE, TAKEOVER_EARLY };
 
 /* Which configuration must be dead, and whether it is, or would be. */
@@ -380,39 +387,40 @@ struct takeover_count {
 void takeover_count(const struct members *members, enum takeover_when when,
                     struct takeover_count *count);
 
-/* The epoch at the start of an admission or a mark; 0: there is none. */
+/* The epoch at the start of an admission or a quarantine record; 0: there is
+ * none. */
 int takeover_epoch_of(const char *text);
 
-/* When all that a node promised has ended, told by a look that comes back now:
+/* When all that a node promised has ended, told by a probe that comes back now:
  * our clock may be 1% fast. */
-int64_t takeover_end_of(const struct call_look *look, int64_t now_us);
+int64_t takeover_end_of(const struct call_probe *probe, int64_t now_us);
 
-/* Whether an admission or a mark is of our nodes. */
+/* Whether an admission or a quarantine record is of our nodes. */
 bool takeover_is_ours(const struct members *members, const char *state);
 
-/* An admission or a mark as a string. */
+/* An admission or a quarantine record as a string. */
 void takeover_copy(char to[CALL_STATE_MAX + 1], struct span from);
 
-/* What a look tells besides that which the member knows already. */
-void takeover_on_look(struct members *members, int node,
-                      const struct call_look *look, int64_t now_us);
+/* What a probe tells besides that which the member knows already. */
+void takeover_on_probe(struct members *members, int node,
+                       const struct call_probe *probe, int64_t now_us);
 
 /* The connection is new or broken, or the clock stepped: it told a wrong end.
- * The lists that were seen there go on, until a look finds others. */
+ * The lists that were seen there go on, until a probe finds others. */
 void takeover_on_lost(struct takeover *takeover, int node);
 
-/* The server's epoch is another: the nodes are looked at again. */
+/* The server's epoch is another: the nodes are probed again. */
 void takeover_begin(struct takeover *takeover);
 
 /* The old names, of base, are dead: what all promised that tell is waited for.
  * If there are two lists of one epoch, some tell of one, some of the other. */
 void takeover_end(struct takeover *takeover, const char *base);
 
-/* True if the node is marked, and tells: it has not voted since. */
+/* True if the node is quarantined, and tells: it has not voted since. */
 bool takeover_tells(const struct takeover *takeover, int node);
 
 /* The greatest epoch below ours of what was taken there, or would be, and of
- * the marks that were passed since; 0: none. */
+ * the quarantine records that were passed since; 0: none. */
 int takeover_epoch_below(const struct members *members, int node);
 
 /* True if the node carries an admission of the names that are dead. */

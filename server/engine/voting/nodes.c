@@ -248,7 +248,8 @@ void nodes_on_failed(struct nodes *nodes)
  * A node whose memory turns out to be whole leaves these states after an answer
  * or two, and one that starts with this server is not there at once: the log
  * reports them only if they last. So does a first start, through whichever
- * server: its marks are held for a second before the nodes are admitted.
+ * server: its quarantine records are held for a second before the nodes are
+ * admitted.
  */
 static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
 {
@@ -288,13 +289,14 @@ static void nodes_update(struct nodes *nodes, int node, int64_t now_us)
 
 /* ---- actions, judgements ------------------------------------------------- */
 
-/* The nonce tells that a mark is for a first start: other servers may object.
+/* The nonce tells that a quarantine record is for a first start: other servers
+ * may object.
  */
 static struct span make_nonce(const struct nodes *nodes,
                               char nonce[CALL_NONCE_MAX + 1])
 {
     const uint64_t digits = 10000000000;
-    bool is_first = firststart_is_marking(&nodes->members.start);
+    bool is_first = firststart_is_quarantining(&nodes->members.start);
     snprintf(nonce, CALL_NONCE_MAX + 1, "%010llu:%s",
              (unsigned long long)(environment_random(nodes->env) % digits),
              is_first ? "first" : "");
@@ -302,7 +304,7 @@ static struct span make_nonce(const struct nodes *nodes,
 }
 
 static const enum call_kind script_of[] = {
-    [MEMBER_PROBE] = CALL_LOOK,    [MEMBER_LOOK] = CALL_LOOK,
+    [MEMBER_OBSERVE] = CALL_PROBE, [MEMBER_PROBE] = CALL_PROBE,
     [MEMBER_ADMIT] = CALL_ADMIT,   [MEMBER_READMIT] = CALL_READMIT,
     [MEMBER_REVOKE] = CALL_REVOKE,
 };
@@ -323,7 +325,7 @@ static bool send_action(struct nodes *nodes, const struct member_action *action)
         .max_ttl_ms = nodes->env->settings.max_ttl_ms,
         .high_water = members->witness.node[action->node].high_water,
         .latest = span_of(members->witness.node[action->node].latest),
-        .trace = span_of(now_us - it->looked_us < TRACE_US ? it->trace : ""),
+        .trace = span_of(now_us - it->probed_us < TRACE_US ? it->trace : ""),
         .witnesses = witness_text(&members->witness, action->node, witnesses,
                                   sizeof witnesses),
         .median_us =
@@ -337,11 +339,11 @@ static bool send_action(struct nodes *nodes, const struct member_action *action)
         .number = rules_number(members, action->node),
         .window_us = FENCE_WINDOW_US,
     };
-    assert(!call.is_watching || action->kind == MEMBER_PROBE);
-    if (action->kind == MEMBER_LOOK || action->kind == MEMBER_REVOKE)
+    assert(!call.is_watching || action->kind == MEMBER_OBSERVE);
+    if (action->kind == MEMBER_PROBE || action->kind == MEMBER_REVOKE)
         call.nonce = make_nonce(nodes, nonce);
     if (action->kind == MEMBER_ADMIT || action->kind == MEMBER_READMIT) {
-        call.mark = span_of(it->mark);
+        call.quarantine = span_of(it->quarantine);
         call.dead = span_of(members->takeover.dead);
     }
     if (action->kind == MEMBER_READMIT || action->kind == MEMBER_REVOKE)
@@ -357,7 +359,7 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
     struct clocks_judgement judgement;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         if (clocks_wants_reply(&nodes->clocks, i))
-            members_want_look(&nodes->members, i, now_us);
+            members_want_probe(&nodes->members, i, now_us);
     if (!clocks_judge(&nodes->clocks, now_us, &judgement))
         return;
     if (judgement.is_own)
@@ -471,11 +473,11 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
     nodes_settle(nodes, now_us);
 }
 
-int64_t nodes_look_due_us(const struct nodes *nodes)
+int64_t nodes_probe_due_us(const struct nodes *nodes)
 {
     int64_t due_us = INT64_MAX;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
-        due_us = at_most(due_us, nodes->members.node[i].look_due_us);
+        due_us = at_most(due_us, nodes->members.node[i].probe_due_us);
     return due_us;
 }
 
@@ -490,7 +492,7 @@ static int64_t deadline_of(const struct nodes *nodes, int node,
                            const struct call *call, int64_t deadline_us)
 {
     const struct nodeclock *clock = &nodes->clocks.node[node].base;
-    bool is_undone = call->kind == CALL_ACQUIRE && !call->is_fill;
+    bool is_undone = call->kind == CALL_ACQUIRE && !call->is_early;
     return is_undone || call->kind == CALL_EXTEND
                ? nodeclock_latest_at(clock, deadline_us)
                : nodeclock_earliest_at(clock, deadline_us);
@@ -624,19 +626,20 @@ static void on_admission_reply(struct nodes *nodes, int node,
                                int64_t received_us)
 {
     struct member_action action = nodes->node[node].action;
-    bool is_look = action.kind == MEMBER_PROBE || action.kind == MEMBER_LOOK;
+    bool is_check =
+        action.kind == MEMBER_OBSERVE || action.kind == MEMBER_PROBE;
     if (reply->vote != VOTE_DONE && reply->vote != VOTE_CHANGED) {
         members_on_failure(&nodes->members, &action, received_us);
         return;
     }
-    if (is_look)
+    if (is_check)
         nodes->node[node].condition =
-            reply->look.is_full ? STATE_OUT_OF_MEMORY : STATE_NONE;
-    else if (!status_is_full(nodes, node)) /* only a look tells that */
+            reply->probe.is_full ? STATE_OUT_OF_MEMORY : STATE_NONE;
+    else if (!status_is_full(nodes, node)) /* only a probe tells that */
         nodes->node[node].condition = STATE_NONE;
-    if (is_look)
-        members_on_look(&nodes->members, node, &reply->look, sent_us,
-                        received_us);
+    if (is_check)
+        members_on_probe(&nodes->members, node, &reply->probe, sent_us,
+                         received_us);
     else
         members_on_done(&nodes->members, &action, received_us);
 }
@@ -652,7 +655,7 @@ static const bool is_condition[STATE_KINDS] = {
 /*
  * A grant counts only if the node still qualified when the reply arrived, or
  * its admission is being read again: the script compared the admission. "No
- * such lock" counts only from a node that cannot have forgotten locks.
+ * such lock" counts only from a node that cannot have lost locks.
  */
 static struct ballot nodes_judge(const struct nodes *nodes, int node,
                                  const struct call_reply *reply, bool is_same,
@@ -661,26 +664,25 @@ static struct ballot nodes_judge(const struct nodes *nodes, int node,
     const struct node *it = &nodes->node[node];
     struct ballot ballot = call_ballot(reply);
     bool is_refused = it->refusal != STATE_NONE;
-    bool is_looked_at =
-        it->refusal == STATE_QUARANTINED && status_is_looked_at(nodes, node);
+    bool is_probed =
+        it->refusal == STATE_QUARANTINED && status_is_probed(nodes, node);
     if (reply->vote == VOTE_DELETED)
         return ballot;
     if (!is_same)
         return ballot_unfit(STATE_STEPPED);
-    if (reply->vote == VOTE_FREE && is_looked_at)
+    if (reply->vote == VOTE_FREE && is_probed)
         ballot.vote = VOTE_NOT_ADMITTED;
     else if (reply->vote == VOTE_FREE && is_refused)
         return ballot_unfit(it->refusal);
     if ((reply->vote == VOTE_GRANTED || reply->vote == VOTE_EXTENDED) &&
-        ((is_refused && !is_looked_at) ||
-         !status_is_confirmed(it, received_us)))
+        ((is_refused && !is_probed) || !status_is_confirmed(it, received_us)))
         ballot.vote = VOTE_DISTRUSTED;
     return ballot;
 }
 
 /*
  * Whether a node that evicts says that it has not what is being released: for
- * that it need not have kept its memory, as the lock is not to be there.
+ * that it need not have kept its data, as the lock is not to be there.
  */
 static bool nodes_is_gone(const struct node *it, uint64_t tag,
                           const struct call_reply *reply)

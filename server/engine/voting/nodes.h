@@ -145,11 +145,11 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
 /* A request is answered that too few nodes replied. */
 void nodes_on_failed(struct nodes *nodes);
 
-/* Ends quarantines, and sends looks that are due. */
+/* Ends quarantines, and sends probes that are due. */
 void nodes_tick(struct nodes *nodes, int64_t now_us);
 
-/* When the next look at a node is due, µs. */
-int64_t nodes_look_due_us(const struct nodes *nodes);
+/* When the next probe of a node is due, µs. */
+int64_t nodes_probe_due_us(const struct nodes *nodes);
 
 /* The events of engine.h. */
 void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts);
@@ -173,7 +173,7 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
  * True while its admission is being read again and it is otherwise fit to vote:
  * its clock is good, and so belongs to the majority that numbers are made from.
  */
-bool status_is_looked_at(const struct nodes *nodes, int node);
+bool status_is_probed(const struct nodes *nodes, int node);
 
 /* Another node that is connected to the same server, whose loss would cost two
  * votes; -1: none. */
@@ -196,12 +196,12 @@ bool status_is_voting(const struct nodes *nodes, int node);
 
 /*
  * The state shown to people: the refusal, or an error that the node answers;
- * ADMITTING between a new connection and the answer to its first look.
+ * ADMITTING between a new connection and the answer to its first probe.
  */
 enum node_state status_shown(const struct nodes *nodes, int node);
 
-/* True if a server, this one or another, marked the node for a first start,
- * which may be under way. */
+/* True if a server, this one or another, quarantined the node for a first
+ * start, which may be under way. */
 bool status_is_starting(const struct members *members, int node);
 
 /* For people: the state's name (static), and one sentence. */

@@ -3,10 +3,10 @@
 #include <stdio.h>
 
 enum {
-    /* a restarted node is back after two heartbeats, and a look */
+    /* a restarted node is back after two heartbeats, and a probe */
     BACK_US = 3 * HEARTBEAT_US,
-    /* marks, and the looks after them at the other nodes */
-    LOOKS_US = 2 * HEARTBEAT_US,
+    /* quarantines, and the probes after them at the other nodes */
+    PROBES_US = 2 * HEARTBEAT_US,
     /* twice the generation of a machine in use rises, however busy its server
        is */
     GENERATIONS_US = 3 * HEARTBEAT_US,
@@ -14,7 +14,8 @@ enum {
 
 /* ---- one node ------------------------------------------------------------ */
 
-/* Which of our names the admission or mark has; -1: none of them. */
+/* Which of our names the admission or quarantine record has; -1: none of them.
+ */
 static int name_in(const struct members *members, const char *state)
 {
     for (int i = 0; i < members->settings.nodes; i++)
@@ -42,7 +43,7 @@ static bool is_of_lower(const struct members *members, int node)
 static bool is_of_others(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
-    return it->epoch_other != 0 || it->epoch_mark != 0 ||
+    return it->epoch_other != 0 || it->epoch_quarantine != 0 ||
            is_of_lower(members, node);
 }
 
@@ -54,7 +55,7 @@ static enum outlook_kind outlook_kind_of(const struct nodes *nodes, int node)
         return nodes->node[node].down_reason == STATE_NO_PERMISSION
                    ? OUTLOOK_UNFIT
                    : OUTLOOK_DOWN;
-    if (it->looked_us == 0 || status_is_broken(nodes, node))
+    if (it->probed_us == 0 || status_is_broken(nodes, node))
         return OUTLOOK_UNFIT;
     if (status_twin_of(nodes, node) >= 0)
         return OUTLOOK_TWICE;
@@ -67,8 +68,8 @@ static enum outlook_kind outlook_kind_of(const struct nodes *nodes, int node)
     switch (it->phase) {
     case MEMBER_ADMITTED:
         return status_is_voting(nodes, node) ? OUTLOOK_VOTES : OUTLOOK_UNFIT;
-    case MEMBER_MARKED:
-        return OUTLOOK_MARKED;
+    case MEMBER_QUARANTINED:
+        return OUTLOOK_QUARANTINED;
     case MEMBER_EMPTY:
         return name_in(members, it->found) == node ? OUTLOOK_RESTARTED
                                                    : OUTLOOK_EMPTY;
@@ -81,7 +82,7 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
                      int node, int64_t now_us)
 {
     const struct member *seen = &nodes->members.node[node];
-    const char *state = seen->found[0] != '\0' ? seen->found : seen->mark;
+    const char *state = seen->found[0] != '\0' ? seen->found : seen->quarantine;
     it->kind = outlook_kind_of(nodes, node);
     it->under = -1;
     it->is_lower =
@@ -90,9 +91,9 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
         it->under = status_twin_of(nodes, node);
     else if (it->kind == OUTLOOK_MISPLACED || it->kind == OUTLOOK_OTHERS)
         it->under = name_in(&nodes->members, state);
-    it->epoch = seen->epoch_other != 0  ? seen->epoch_other
-                : seen->epoch_mark != 0 ? seen->epoch_mark
-                                        : seen->epoch_ours;
+    it->epoch = seen->epoch_other != 0        ? seen->epoch_other
+                : seen->epoch_quarantine != 0 ? seen->epoch_quarantine
+                                              : seen->epoch_ours;
     it->is_whole = rules_is_lasting(&nodes->members, node);
     it->is_in_use = seen->phase == MEMBER_MISNAMED;
     status_describe(nodes, node, now_us, it->detail);
@@ -103,11 +104,12 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
 /* ---- how long they wait -------------------------------------------------- */
 
 /*
- * Until the node votes, if it is marked now: as members.h has it. The
+ * Until the node votes, if it is quarantined now: as members.h has it. The
  * promises of the others end, if a majority of them can be asked.
  */
-static int64_t marked_us(const struct outlook *outlook,
-                         const struct nodes *nodes, int node, int64_t now_us)
+static int64_t quarantined_us(const struct outlook *outlook,
+                              const struct nodes *nodes, int node,
+                              int64_t now_us)
 {
     int64_t end_us = now_us;
     int others = 0;
@@ -118,8 +120,8 @@ static int64_t marked_us(const struct outlook *outlook,
         end_us = at_least(nodes->members.node[i].held_us, end_us);
     }
     if (others < outlook->quorum)
-        return at_least(rules_quarantine_us(&nodes->members), LOOKS_US);
-    return at_least((end_us - now_us) + (end_us - now_us) / 100, LOOKS_US);
+        return at_least(rules_quarantine_us(&nodes->members), PROBES_US);
+    return at_least((end_us - now_us) + (end_us - now_us) / 100, PROBES_US);
 }
 
 /* After another machine with its name has fallen silent. */
@@ -134,11 +136,11 @@ static int64_t renewed_us(const struct members *members, int node)
 static int64_t rest_us(const struct outlook *outlook,
                        const struct members *members)
 {
-    int64_t most_us = at_least(rules_quarantine_us(members), LOOKS_US);
+    int64_t most_us = at_least(rules_quarantine_us(members), PROBES_US);
     if (rules_has_word(members))
         return most_us;
     return nodeset_count(outlook->tellers) >= outlook->quorum
-               ? outlook->told_us + LOOKS_US
+               ? outlook->told_us + PROBES_US
                : outlook->told_us + most_us;
 }
 
@@ -149,13 +151,13 @@ static int64_t rest_us(const struct outlook *outlook,
 static void take_over(struct outlook *outlook, const struct members *members,
                       int64_t now_us)
 {
-    int64_t most_us = at_least(rules_quarantine_us(members), LOOKS_US);
+    int64_t most_us = at_least(rules_quarantine_us(members), PROBES_US);
     struct takeover_count count;
     takeover_count(members, TAKEOVER_POSSIBLE, &count);
     outlook->old_names = count.names;
     outlook->tellers = count.tellers;
     outlook->has_rivals = count.has_others;
-    outlook->told_us = LOOKS_US;
+    outlook->told_us = PROBES_US;
     for (int i = 0; i < outlook->nodes; i++)
         if (members->takeover.node[i].taken[0] != '\0')
             outlook->told_us = at_least(
@@ -181,22 +183,22 @@ static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
     it->will_vote = !is_change && !outlook->is_blocked;
     if (outlook->change == OUTLOOK_TAKE_OVER &&
         (it->kind == OUTLOOK_OTHERS || it->kind == OUTLOOK_EMPTY ||
-         it->kind == OUTLOOK_MARKED))
+         it->kind == OUTLOOK_QUARANTINED))
         it->wait_us = (outlook->tellers & 1u << node) != 0
                           ? outlook->told_us
                           : rest_us(outlook, members);
     else if (outlook->change == OUTLOOK_FIRST_START)
-        it->wait_us = members->start.hold_us + LOOKS_US;
+        it->wait_us = members->start.hold_us + PROBES_US;
     else if (it->kind == OUTLOOK_RESTARTED && it->is_whole)
         it->wait_us = BACK_US;
     else if (it->kind == OUTLOOK_RESTARTED || it->kind == OUTLOOK_EMPTY)
-        it->wait_us = marked_us(outlook, nodes, node, now_us);
-    else if (it->kind == OUTLOOK_MARKED)
+        it->wait_us = quarantined_us(outlook, nodes, node, now_us);
+    else if (it->kind == OUTLOOK_QUARANTINED)
         it->wait_us =
             at_least(rules_remaining_us(members, node, now_us), HEARTBEAT_US);
     else if (it->kind == OUTLOOK_OUTDATED)
-        it->wait_us =
-            renewed_us(members, node) + marked_us(outlook, nodes, node, now_us);
+        it->wait_us = renewed_us(members, node) +
+                      quarantined_us(outlook, nodes, node, now_us);
     else
         it->will_vote = it->kind == OUTLOOK_VOTES;
 }
@@ -263,7 +265,7 @@ static int64_t quorum_us(const struct outlook *outlook)
     return status_wait_us(waits_us, count, outlook->quorum - outlook->voting);
 }
 
-/* Whether the node needs no further look. */
+/* Whether the node needs no further probe. */
 static bool is_settled(const struct outlook *outlook, const struct nodes *nodes,
                        int node, int64_t since_us, int64_t now_us)
 {
@@ -273,7 +275,7 @@ static bool is_settled(const struct outlook *outlook, const struct nodes *nodes,
         return it->down_reason != STATE_NONE;
     if (status_is_broken(nodes, node))
         return true;
-    if (nodes->members.node[node].looked_us <= since_us)
+    if (nodes->members.node[node].probed_us <= since_us)
         return false;
     if (since_us == 0)
         return true;
@@ -300,7 +302,7 @@ void outlook_make(struct outlook *outlook, const struct nodes *nodes,
             it->is_in_use =
                 since_us != 0 && members->witness.node[i].rose_us > since_us;
         outlook->reached +=
-            nodes->node[i].is_up && members->node[i].looked_us != 0;
+            nodes->node[i].is_up && members->node[i].probed_us != 0;
         outlook->voting += it->kind == OUTLOOK_VOTES;
         outlook->is_settled &= is_settled(outlook, nodes, i, since_us, now_us);
     }

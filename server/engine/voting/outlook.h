@@ -16,9 +16,9 @@ enum outlook_kind {
     OUTLOOK_MISPLACED, /* it has the name under, of this configuration */
     OUTLOOK_OTHERS,    /* it carries other names, or these with a lower epoch */
     OUTLOOK_OUTDATED,  /* another machine has the name since */
-    OUTLOOK_MARKED,    /* it waits in its quarantine */
-    OUTLOOK_RESTARTED, /* it has its own admission, from before a restart */
-    OUTLOOK_EMPTY,     /* it has no admission that counts */
+    OUTLOOK_QUARANTINED, /* it waits in its quarantine */
+    OUTLOOK_RESTARTED,   /* it has its own admission, from before a restart */
+    OUTLOOK_EMPTY,       /* it has no admission that counts */
 };
 
 struct outlook_node {
@@ -28,7 +28,7 @@ struct outlook_node {
     bool is_lower;  /* others: it is of these names, with a lower epoch */
     bool is_in_use; /* misplaced: it votes under that name; outdated: a
                        server uses the other machine now */
-    bool is_whole;  /* restarted: with all its memory */
+    bool is_whole;  /* restarted: with all its data */
     bool will_vote; /* after wait_us at most; in use: from when it is not */
     int64_t wait_us;
     char detail[NODE_DETAIL_MAX];
@@ -49,7 +49,7 @@ enum outlook_change {
 struct outlook {
     int nodes;
     int quorum;
-    int reached; /* have answered a look */
+    int reached; /* have answered a probe */
     int voting;
     bool is_settled; /* all has been seen that a plan needs */
     bool is_blocked; /* nobody is admitted beside nodes of other names */
@@ -72,7 +72,7 @@ struct outlook {
 
 /*
  * As of now_us. since_us: when it was settled for the first time, 0 before
- * that. A plan needs two looks at each node: a generation that rose between
+ * that. A plan needs two probes of each node: a generation that rose between
  * them show which names are in use.
  */
 void outlook_make(struct outlook *outlook, const struct nodes *nodes,

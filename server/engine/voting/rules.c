@@ -22,7 +22,7 @@ bool rules_is_outdated(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
     return it->is_outdated &&
-           (it->phase == MEMBER_ADMITTED || it->phase == MEMBER_MARKED ||
+           (it->phase == MEMBER_ADMITTED || it->phase == MEMBER_QUARANTINED ||
             it->phase == MEMBER_EMPTY);
 }
 
@@ -35,10 +35,10 @@ bool rules_may_be_elsewhere(const struct members *members, int node,
 }
 
 /*
- * Whether a mark of a higher epoch, which has taken the node from nobody, may
- * be replaced. Nodes of another epoch must not come back whom that mark
- * replaced: so if the node has voted, marks of ours are not enough, as a node
- * that forgot may have got them.
+ * Whether a quarantine record of a higher epoch, which has taken the node from
+ * nobody, may be replaced. Nodes of another epoch must not come back whom that
+ * quarantine replaced: so if the node has voted, quarantine records of ours are
+ * not enough, as a node that lost data may have got them.
  */
 static bool may_lower(const struct members *members, int node)
 {
@@ -51,7 +51,7 @@ static bool may_lower(const struct members *members, int node)
     }
     if (admitted >= members->quorum)
         return true;
-    if (!members->node[node].is_only_marked)
+    if (!members->node[node].is_only_quarantined)
         return false;
     return ours >= members->quorum ||
            (rules_epoch_of(members, node) == 0 &&
@@ -62,7 +62,7 @@ static bool may_lower(const struct members *members, int node)
 bool rules_may_renew(const struct members *members, int node, int64_t now_us)
 {
     const struct witness_node *it = &members->witness.node[node];
-    if (members->node[node].is_marked_above)
+    if (members->node[node].is_quarantined_above)
         return may_lower(members, node);
     if (!members->node[node].is_outdated)
         return false;
@@ -107,10 +107,10 @@ static uint16_t carriers_of(const struct members *members, int node)
     return known->carriers & voters_beside(members, node);
 }
 
-/* After each new carrier of the incarnation all are asked again: a look counts
+/* After each new carrier of the incarnation all are asked again: a probe counts
  * only if it was sent after all counted nodes carried the incarnation. */
 static void ask_teller(struct members *members, int node, int teller,
-                       const struct call_look *look, int64_t now_us)
+                       const struct call_probe *probe, int64_t now_us)
 {
     struct member *it = &members->node[node];
     struct member_asked *asked = &it->asked;
@@ -122,20 +122,20 @@ static void ask_teller(struct members *members, int node, int teller,
         if (is_majority(members, carriers))
             it->news_us = now_us;
     } else if ((carriers & nodeset_of(teller)) != 0 &&
-               members->node[teller].looked_us >= asked->since_us) {
+               members->node[teller].probed_us >= asked->since_us) {
         asked->again |= nodeset_of(teller);
-        asked->end_us = at_least(takeover_end_of(look, now_us), asked->end_us);
-        asked->number = at_least(look->number, asked->number);
+        asked->end_us = at_least(takeover_end_of(probe, now_us), asked->end_us);
+        asked->number = at_least(probe->number, asked->number);
     }
 }
 
 void rules_on_told(struct members *members, int node,
-                   const struct call_look *look, int64_t now_us)
+                   const struct call_probe *probe, int64_t now_us)
 {
     for (int i = 0; i < members->settings.nodes; i++)
-        if (i != node && members->node[i].phase == MEMBER_MARKED &&
+        if (i != node && members->node[i].phase == MEMBER_QUARANTINED &&
             !is_majority(members, members->node[i].asked.again))
-            ask_teller(members, i, node, look, now_us);
+            ask_teller(members, i, node, probe, now_us);
 }
 
 /* ---- quarantine --------------------------------------------------------- */
@@ -203,7 +203,7 @@ static bool is_taken(const struct members *members, int node)
            takeover_tells(&members->takeover, node);
 }
 
-/* When all that the node may have forgotten has ended; INT64_MAX: that is not
+/* When all that the node may have lost has ended; INT64_MAX: that is not
  * known yet. */
 static int64_t forgotten_until_us(const struct members *members, int node)
 {
@@ -227,14 +227,14 @@ static bool has_ended(const struct members *members, int node, int64_t now_us)
         return false;
     return now_us >= until_us &&
            (is_majority(members, members->node[node].asked.again) ||
-            (!members->is_succeeded && rules_looked_us(members) >= until_us));
+            (!members->is_succeeded && rules_probed_us(members) >= until_us));
 }
 
 /* ---- whole memories -------------------------------------------------------
  */
 
 /*
- * True if each server that knows a later memory had time to report it, and
+ * True if each server that knows later data had time to report it, and
  * enough other nodes have answered since. Nodes that do not vote may have lost
  * the report as well: if they are needed, no node may be missing, as it could
  * be the only one with the report. A single node has no others.
@@ -248,7 +248,7 @@ static bool is_agreed(const struct members *members, int node, int64_t now_us)
     for (int i = 0; i < nodes; i++) {
         const struct member *it = &members->node[i];
         const struct witness_node *known = &members->witness.node[i];
-        if (i == node || it->looked_us < since_us)
+        if (i == node || it->probed_us < since_us)
             continue;
         there += it->phase != MEMBER_DOWN && !it->is_mute;
         if (known->told_us < since_us ||
@@ -261,8 +261,8 @@ static bool is_agreed(const struct members *members, int node, int64_t now_us)
                                   (whole >= enough && there == nodes));
 }
 
-/* No later memory is known. */
-static bool is_latest_memory(const struct members *members, int node)
+/* No later data is known. */
+static bool is_latest_data(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
     return it->generation >= members->witness.node[node].high_water;
@@ -271,7 +271,7 @@ static bool is_latest_memory(const struct members *members, int node)
 bool rules_is_lasting(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
-    return it->is_durable && it->was_durable && is_latest_memory(members, node);
+    return it->is_durable && it->was_durable && is_latest_data(members, node);
 }
 
 int64_t rules_remaining_us(const struct members *members, int node,
@@ -281,7 +281,8 @@ int64_t rules_remaining_us(const struct members *members, int node,
     int64_t first_us = firststart_remaining_us(&members->start, now_us);
     if (it->phase == MEMBER_EMPTY && first_us > 0)
         return first_us + rules_quarantine_us(members);
-    if (it->mark[0] == '\0' || (members->start.marked & nodeset_of(node)) != 0)
+    if (it->quarantine[0] == '\0' ||
+        (members->start.quarantined & nodeset_of(node)) != 0)
         return 0;
     if (rules_is_taking_over(members) && !is_taken(members, node))
         return 0;
@@ -299,8 +300,8 @@ static bool is_bound(const struct members *members)
 {
     for (int i = 0; i < members->settings.nodes; i++) {
         const struct member *it = &members->node[i];
-        if (it->epoch_other != 0 || it->epoch_mark != 0 ||
-            (it->epoch_ours != 0 && !it->is_only_marked))
+        if (it->epoch_other != 0 || it->epoch_quarantine != 0 ||
+            (it->epoch_ours != 0 && !it->is_only_quarantined))
             return true;
     }
     return false;
@@ -309,7 +310,7 @@ static bool is_bound(const struct members *members)
 int rules_epoch_of(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
-    return it->is_only_marked && is_bound(members) ? 0 : it->epoch_ours;
+    return it->is_only_quarantined && is_bound(members) ? 0 : it->epoch_ours;
 }
 
 int rules_epoch_below(const struct members *members)
@@ -318,7 +319,8 @@ int rules_epoch_below(const struct members *members)
     for (int i = 0; i < members->settings.nodes; i++) {
         const struct member *it = &members->node[i];
         const int found[] = {rules_epoch_of(members, i), it->epoch_other,
-                             it->epoch_mark, takeover_epoch_below(members, i)};
+                             it->epoch_quarantine,
+                             takeover_epoch_below(members, i)};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             if (found[k] < members->epoch)
                 below = at_least(found[k], below);
@@ -337,7 +339,7 @@ static bool may_take_over(const struct members *members,
         return false;
     for (int i = 0; i < members->settings.nodes; i++)
         there += members->node[i].phase != MEMBER_DOWN &&
-                 members->node[i].looked_us != 0;
+                 members->node[i].probed_us != 0;
     if (!rules_is_taking_over(members))
         return there >= members->quorum;
     takeover_count(members, when, &count);
@@ -373,9 +375,9 @@ void rules_on_taken(struct members *members)
         return;
     takeover_end(&members->takeover, count.base);
     for (int i = 0; i < members->settings.nodes; i++)
-        if (members->node[i].phase != MEMBER_FOREIGN &&
+        if (members->node[i].phase != MEMBER_OTHER &&
             members->node[i].phase != MEMBER_SUPERSEDED)
-            members->node[i].foreign_us = 0;
+            members->node[i].other_us = 0;
 }
 
 int64_t rules_number(const struct members *members, int node)
@@ -393,7 +395,8 @@ bool rules_note_left_over(struct members *members, int node, int64_t now_us)
 {
     struct member *it = &members->node[node];
     if (it->epoch_other == 0 || it->epoch_other >= members->epoch ||
-        it->epoch_mark >= members->epoch || !rules_is_established(members) ||
+        it->epoch_quarantine >= members->epoch ||
+        !rules_is_established(members) ||
         !witness_is_named(&members->witness, node, it->found)) {
         it->left_us = 0;
         return false;
@@ -404,7 +407,7 @@ bool rules_note_left_over(struct members *members, int node, int64_t now_us)
         it->left_us = now_us;
         it->left_generation = it->generation;
     }
-    it->foreign_us = it->left_us;
+    it->other_us = it->left_us;
     return now_us >= it->left_us + SILENT_US;
 }
 
@@ -417,11 +420,11 @@ bool rules_is_others(const struct members *members, int node, int64_t now_us)
 
 /* ---- obstacles ---------------------------------------------------------- */
 
-bool rules_has_foreign(const struct members *members, int64_t now_us)
+bool rules_has_other(const struct members *members, int64_t now_us)
 {
     for (int i = 0; i < members->settings.nodes; i++)
-        if (members->node[i].foreign_us != 0 &&
-            now_us - members->node[i].foreign_us < rules_quarantine_us(members))
+        if (members->node[i].other_us != 0 &&
+            now_us - members->node[i].other_us < rules_quarantine_us(members))
             return true;
     return false;
 }
@@ -433,20 +436,20 @@ bool rules_has_taken_over(const struct members *members)
 
 static bool may_admit(const struct members *members, int node, int64_t now_us)
 {
-    return members->node[node].phase == MEMBER_MARKED &&
+    return members->node[node].phase == MEMBER_QUARANTINED &&
            (members->has_median || members->settings.is_guard_off) &&
-           (is_taken(members, node) || !rules_has_foreign(members, now_us)) &&
+           (is_taken(members, node) || !rules_has_other(members, now_us)) &&
            rules_has_taken_over(members) && !rules_is_outdated(members, node);
 }
 
 /* ---- decisions ---------------------------------------------------------- */
 
-int64_t rules_looked_us(const struct members *members)
+int64_t rules_probed_us(const struct members *members)
 {
     int64_t least_us = INT64_MAX;
     for (int i = 0; i < members->settings.nodes; i++)
         if (members->node[i].phase != MEMBER_DOWN && !members->node[i].is_mute)
-            least_us = at_most(members->node[i].looked_us, least_us);
+            least_us = at_most(members->node[i].probed_us, least_us);
     return least_us;
 }
 
@@ -455,7 +458,7 @@ bool rules_is_due(const struct members *members, int node, int64_t now_us)
     return may_admit(members, node, now_us) &&
            (firststart_may_admit(&members->start, node) ||
             (has_ended(members, node, now_us) &&
-             is_latest_memory(members, node) && !members->node[node].is_mute));
+             is_latest_data(members, node) && !members->node[node].is_mute));
 }
 
 bool rules_is_back(const struct members *members, int node, int64_t now_us)
@@ -468,35 +471,37 @@ bool rules_is_back(const struct members *members, int node, int64_t now_us)
 
 /* ---- the epoch of the configuration -------------------------------------- */
 
-void rules_note_epochs(struct members *members, int node, struct span mark)
+void rules_note_epochs(struct members *members, int node,
+                       struct span quarantine)
 {
     struct member *it = &members->node[node];
     char text[CALL_STATE_MAX + 1];
-    takeover_copy(text, mark);
+    takeover_copy(text, quarantine);
     int admitted = takeover_epoch_of(it->found);
-    int marked = takeover_epoch_of(text);
-    it->epoch_ours = it->epoch_other = it->epoch_mark = 0;
+    int quarantined = takeover_epoch_of(text);
+    it->epoch_ours = it->epoch_other = it->epoch_quarantine = 0;
     if (takeover_is_ours(members, it->found))
         it->epoch_ours = admitted;
     else
         it->epoch_other = admitted;
-    it->is_marked_above = takeover_is_ours(members, text) &&
-                          marked > members->epoch && admitted <= members->epoch;
+    it->is_quarantined_above = takeover_is_ours(members, text) &&
+                               quarantined > members->epoch &&
+                               admitted <= members->epoch;
     if (!takeover_is_ours(members, text))
-        it->epoch_mark = marked;
-    else if (marked > it->epoch_ours)
-        it->epoch_ours = marked;
-    it->is_only_marked = it->epoch_ours > admitted && it->max_ttl_ms == 0;
+        it->epoch_quarantine = quarantined;
+    else if (quarantined > it->epoch_ours)
+        it->epoch_ours = quarantined;
+    it->is_only_quarantined = it->epoch_ours > admitted && it->max_ttl_ms == 0;
 }
 
-/* Those that carry this epoch, and not only by a mark on one that never voted:
- * such a mark may cease to count. */
+/* Those that carry this epoch, and not only by a quarantine record on one that
+ * never voted: such a quarantine record may cease to count. */
 static int count_certain(const struct members *members, int epoch)
 {
     int count = 0;
     for (int i = 0; i < members->settings.nodes; i++)
         count += members->node[i].epoch_ours == epoch &&
-                 !members->node[i].is_only_marked;
+                 !members->node[i].is_only_quarantined;
     return count;
 }
 
@@ -524,7 +529,7 @@ bool rules_follow_epoch(struct members *members)
     bool is_highest = true;
     for (int i = 0; i < members->settings.nodes; i++)
         if (members->node[i].epoch_other > epoch ||
-            members->node[i].epoch_mark > epoch)
+            members->node[i].epoch_quarantine > epoch)
             is_highest = false;
     /* Names between may have taken the nodes that are missing; or all, if the
      * operator's word was enough. */
@@ -537,7 +542,8 @@ bool rules_follow_epoch(struct members *members)
                                            : is_common || is_highest);
     if (!counts && (members->is_epoch_known || !is_bound(members)))
         return false;
-    if (!counts) /* it may have followed marks, before it saw the others */
+    if (!counts) /* it may have followed quarantines, before it saw the others
+                  */
         epoch = members->settings.config_epoch;
     members->is_epoch_known |=
         counts && count_certain(members, epoch) >= members->quorum;

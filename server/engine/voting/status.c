@@ -41,7 +41,7 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
     return clocks_refusal(&nodes->clocks, node);
 }
 
-bool status_is_looked_at(const struct nodes *nodes, int node)
+bool status_is_probed(const struct nodes *nodes, int node)
 {
     const struct member *it = &nodes->members.node[node];
     return members_is_unseen(&nodes->members, node) && it->is_busy &&
@@ -99,13 +99,13 @@ const char *status_name(const struct nodes *nodes, int node)
 static bool is_new(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
-    return it->is_only_marked && !it->has_voted;
+    return it->is_only_quarantined && !it->has_voted;
 }
 
 bool status_is_starting(const struct members *members, int node)
 {
     return is_new(members, node) &&
-           span_is(call_state_part(span_of(members->node[node].mark),
+           span_is(call_state_part(span_of(members->node[node].quarantine),
                                    CALL_STATE_NEWS),
                    "first");
 }
@@ -136,7 +136,7 @@ static void describe_quarantine(const struct members *members, int node,
     if (members->node[node].is_restarted) {
         say(detail,
             "%s; votes again in %d s, or as soon as the other nodes confirm "
-            "its memory",
+            "its data",
             rules_is_in_this_life(members, node)
                 ? "may have been a replica: its replication ID has changed, "
                   "and no redlockd saw why (a first replica, such as a backup "
@@ -146,7 +146,8 @@ static void describe_quarantine(const struct members *members, int node,
             left_s);
     } else if (status_is_starting(members, node)) {
         say(detail,
-            "is new; votes as soon as the server that marked it has marked "
+            "is new; votes as soon as the server that quarantined it has "
+            "quarantined "
             "all nodes, or in %d s",
             left_s);
     } else if (is_new(members, node)) {
@@ -156,7 +157,7 @@ static void describe_quarantine(const struct members *members, int node,
             say(detail,
                 ", as only new nodes that are all durable vote at once");
     } else {
-        say(detail, "may have forgotten locks; votes again in %d s", left_s);
+        say(detail, "may have lost locks; votes again in %d s", left_s);
     }
 }
 
@@ -171,7 +172,8 @@ static void describe_admission(const struct members *members, int node,
     if (refusal == STATE_SUPERSEDED && it->epoch_ours > epoch &&
         rules_epoch_of(members, node) == 0)
         say(detail,
-            "has never voted; its mark of epoch %d does not count, and is "
+            "has never voted; its quarantine record of epoch %d does not "
+            "count, and is "
             "replaced by the right epoch",
             it->epoch_ours);
     else if (refusal == STATE_SUPERSEDED)
@@ -180,9 +182,9 @@ static void describe_admission(const struct members *members, int node,
             "it with the new configuration",
             it->epoch_other > epoch
                 ? it->epoch_other
-                : (int)at_least(it->epoch_mark, it->epoch_ours),
+                : (int)at_least(it->epoch_quarantine, it->epoch_ours),
             epoch);
-    else if (refusal == STATE_FOREIGN && it->epoch_other < epoch &&
+    else if (refusal == STATE_OTHER && it->epoch_other < epoch &&
              !rules_is_established(members) &&
              epoch == rules_epoch_below(members) + 1)
         say(detail,
@@ -190,17 +192,17 @@ static void describe_admission(const struct members *members, int node,
             "once a majority of its nodes is connected here, and tells "
             "what it promised; redlockd --plan tells more",
             it->epoch_other);
-    else if (refusal == STATE_FOREIGN)
+    else if (refusal == STATE_OTHER)
         say(detail,
             "serves another configuration (other nodes) of epoch %d; if "
             "the address is right, replace it by --config-epoch %d",
-            (int)at_least(it->epoch_mark, it->epoch_other),
-            (int)at_least(it->epoch_mark, it->epoch_other) + 1);
+            (int)at_least(it->epoch_quarantine, it->epoch_other),
+            (int)at_least(it->epoch_quarantine, it->epoch_other) + 1);
     else if (members_is_unseen(members, node))
         say(detail, "%s", state_detail(STATE_ADMITTING));
     else if (it->left_us != 0)
         say(detail,
-            "has an old memory of other names; is taken over if nobody "
+            "has old data of other names; is taken over if nobody "
             "uses it for %d s",
             (int)(SILENT_US / US_PER_S));
     else if (rules_is_outdated(members, node))
@@ -214,7 +216,7 @@ static void describe_admission(const struct members *members, int node,
         say(detail, "%s", state_detail(refusal));
     else if (left_s > 0)
         describe_quarantine(members, node, left_s, detail);
-    else if (rules_has_foreign(members, now_us))
+    else if (rules_has_other(members, now_us))
         say(detail, "waits: another node serves, or recently served, another "
                     "configuration");
     else if (!rules_has_taken_over(members))
@@ -266,7 +268,7 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
         say(detail, "admitted%s%s", note[0] != '\0' ? "; " : "", note);
         return;
     case STATE_SUPERSEDED:
-    case STATE_FOREIGN:
+    case STATE_OTHER:
     case STATE_WAITING:
     case STATE_QUARANTINED:
     case STATE_ADMITTING:

@@ -51,9 +51,9 @@ int takeover_epoch_of(const char *text)
     return epoch >= 1 && epoch <= EPOCH_MOST ? (int)epoch : 0;
 }
 
-int64_t takeover_end_of(const struct call_look *look, int64_t now_us)
+int64_t takeover_end_of(const struct call_probe *probe, int64_t now_us)
 {
-    return now_us + look->rest_us + look->rest_us / 100 + 1;
+    return now_us + probe->rest_us + probe->rest_us / 100 + 1;
 }
 
 void takeover_copy(char to[CALL_STATE_MAX + 1], struct span from)
@@ -87,7 +87,7 @@ static bool has(const char *list, const char *text)
     return false;
 }
 
-/* ---- what looks find ----------------------------------------------------- */
+/* ---- what probes find ---------------------------------------------------- */
 
 /* Those who are dead stay so: of what is told, all below this epoch. */
 static void note_dead(struct takeover *takeover, struct span told, int epoch)
@@ -104,38 +104,39 @@ static void note_dead(struct takeover *takeover, struct span told, int epoch)
     }
 }
 
-void takeover_on_look(struct members *members, int node,
-                      const struct call_look *look, int64_t now_us)
+void takeover_on_probe(struct members *members, int node,
+                       const struct call_probe *probe, int64_t now_us)
 {
     struct takeover *takeover = &members->takeover;
     struct takeover_node *it = &takeover->node[node];
     bool is_ours = takeover_is_ours(members, members->node[node].found);
-    bool is_marked = members->node[node].phase == MEMBER_MARKED;
-    bool is_same = it->is_seen && span_is(look->mark, it->mark);
-    int64_t end_us = takeover_end_of(look, now_us);
+    bool is_quarantined = members->node[node].phase == MEMBER_QUARANTINED;
+    bool is_same = it->is_seen && span_is(probe->quarantine, it->quarantine);
+    int64_t end_us = takeover_end_of(probe, now_us);
     if (!is_same)
         it->since_us = now_us;
-    /* it promises nothing meanwhile, so each look tells the same end */
-    it->end_us = is_same && is_marked ? at_most(it->end_us, end_us) : end_us;
+    /* it promises nothing meanwhile, so each probe tells the same end */
+    it->end_us =
+        is_same && is_quarantined ? at_most(it->end_us, end_us) : end_us;
     it->is_seen = true;
-    it->is_marked = is_marked;
-    it->is_able = is_marked || look->word == LOOK_BARE;
-    it->number = look->number;
-    takeover_copy(it->mark, look->mark);
-    takeover_copy(it->taken, look->taken);
-    takeover_copy(it->passed, is_ours ? span_of("") : look->passed);
-    note_dead(takeover, look->passed,
+    it->is_quarantined = is_quarantined;
+    it->is_able = is_quarantined || probe->word == PROBE_BARE;
+    it->number = probe->number;
+    takeover_copy(it->quarantine, probe->quarantine);
+    takeover_copy(it->taken, probe->taken);
+    takeover_copy(it->passed, is_ours ? span_of("") : probe->passed);
+    note_dead(takeover, probe->passed,
               is_ours ? ABOVE_ALL : takeover_epoch_of(it->taken));
-    if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
+    if (probe->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
     for (int i = 0; i < NODES_MAX; i++)
-        witness_read(&members->witness, node, look, i, it->heard[i]);
+        witness_read(&members->witness, node, probe, i, it->heard[i]);
 }
 
 void takeover_on_lost(struct takeover *takeover, int node)
 {
     struct takeover_node *it = &takeover->node[node];
-    it->is_seen = it->is_marked = it->is_able = false;
+    it->is_seen = it->is_quarantined = it->is_able = false;
 }
 
 void takeover_begin(struct takeover *takeover)
@@ -150,7 +151,7 @@ void takeover_begin(struct takeover *takeover)
 bool takeover_tells(const struct takeover *takeover, int node)
 {
     const struct takeover_node *it = &takeover->node[node];
-    return it->is_seen && it->is_marked && it->taken[0] != '\0';
+    return it->is_seen && it->is_quarantined && it->taken[0] != '\0';
 }
 
 int takeover_epoch_below(const struct members *members, int node)
@@ -211,7 +212,7 @@ static bool takeover_is_majority(const char *configuration, uint16_t tellers)
     return names > 0 && nodeset_count(tellers) >= quorum_of(names);
 }
 
-/* Those that tell, and tell that they carried its mark. */
+/* Those that tell, and tell that they carried its quarantine record. */
 static int count_carriers(const struct takeover *takeover,
                           const struct takeover_count *count,
                           const char *configuration)
@@ -219,19 +220,19 @@ static int count_carriers(const struct takeover *takeover,
     int carriers = 0;
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
-        carriers +=
-            (count->tellers & 1u << i) != 0 &&
-            (has(it->passed, configuration) || is_of(it->mark, configuration));
+        carriers += (count->tellers & 1u << i) != 0 &&
+                    (has(it->passed, configuration) ||
+                     is_of(it->quarantine, configuration));
     }
     return carriers;
 }
 
 /*
- * Whether a configuration that was seen with a mark only has not voted, and
- * will not. It needed more nodes of the base than it can have had: those that
- * carried its mark, and all that do not tell; a first start, of epoch 1, needs
- * none of them. Or so many carry our mark instead of its lower one that the
- * rest of its own names are no majority.
+ * Whether a configuration that was seen with a quarantine record only has not
+ * voted, and will not. It needed more nodes of the base than it can have had:
+ * those that carried its quarantine record, and all that do not tell; a first
+ * start, of epoch 1, needs none of them. Or so many carry our quarantine record
+ * instead of its lower one that the rest of its own names are no majority.
  */
 static bool is_harmless(const struct members *members,
                         const struct takeover_count *count,
@@ -248,13 +249,13 @@ static bool is_harmless(const struct members *members,
 
 /*
  * A configuration that some node carries, or has carried. If it was seen with a
- * mark only, it may have counted the base as we do, or be a first start, which
- * counts none; otherwise it was admitted. One of a lower epoch goes on unless
- * it is dead, too: it may be that of another installation.
+ * quarantine record only, it may have counted the base as we do, or be a first
+ * start, which counts none; otherwise it was admitted. One of a lower epoch
+ * goes on unless it is dead, too: it may be that of another installation.
  */
 static void compare(const struct members *members, uint16_t nodes,
                     struct takeover_count *count, const char *text,
-                    bool is_mark)
+                    bool is_quarantine)
 {
     const struct takeover *takeover = &members->takeover;
     struct span found = configuration_of(text);
@@ -265,12 +266,13 @@ static void compare(const struct members *members, uint16_t nodes,
     takeover_copy(other, found);
     bool is_alive = !has(takeover->dead, other);
     bool counts =
-        is_mark ? takeover_epoch_of(other) >= takeover_epoch_of(count->base) ||
-                      (is_alive && takeover_epoch_of(other) == 1)
-                : is_alive;
+        is_quarantine
+            ? takeover_epoch_of(other) >= takeover_epoch_of(count->base) ||
+                  (is_alive && takeover_epoch_of(other) == 1)
+            : is_alive;
     if (counts &&
         !takeover_is_majority(other, tellers_of(takeover, other, nodes)) &&
-        !(is_mark && is_harmless(members, count, other)))
+        !(is_quarantine && is_harmless(members, count, other)))
         count->has_others = true;
 }
 
@@ -296,7 +298,7 @@ static uint16_t possible_nodes(const struct takeover *takeover)
     return nodes;
 }
 
-static uint16_t marked_nodes(const struct members *members)
+static uint16_t quarantined_nodes(const struct members *members)
 {
     const struct takeover *takeover = &members->takeover;
     uint16_t nodes = 0;
@@ -306,7 +308,7 @@ static uint16_t marked_nodes(const struct members *members)
             since_us = at_least(takeover->node[i].since_us, since_us);
     for (int i = 0; i < NODES_MAX; i++)
         if (takeover_tells(takeover, i) &&
-            members->node[i].looked_us >= since_us)
+            members->node[i].probed_us >= since_us)
             nodes |= nodeset_of(i);
     return nodes;
 }
@@ -332,8 +334,8 @@ void takeover_count(const struct members *members, enum takeover_when when,
 {
     const struct takeover *takeover = &members->takeover;
     uint16_t nodes = reliable_nodes(members, when == TAKEOVER_EARLY);
-    nodes &=
-        when == TAKEOVER_NOW ? marked_nodes(members) : possible_nodes(takeover);
+    nodes &= when == TAKEOVER_NOW ? quarantined_nodes(members)
+                                  : possible_nodes(takeover);
     *count = (struct takeover_count){0};
     find_base(members, count->base);
     count->names = names_of(count->base);
@@ -344,7 +346,7 @@ void takeover_count(const struct members *members, enum takeover_when when,
         const struct takeover_node *it = &takeover->node[i];
         compare(members, nodes, count, members->node[i].found, false);
         compare(members, nodes, count, it->taken, false);
-        compare(members, nodes, count, it->mark, true);
+        compare(members, nodes, count, it->quarantine, true);
         for (const char *past = it->passed; *past != '\0';) {
             compare(members, nodes, count, past, true);
             past += at_least((int64_t)configuration_of(past).len, 1);

@@ -129,16 +129,16 @@ static bool is_whole(const struct witness *witness, struct span known)
 }
 
 int64_t witness_read(const struct witness *witness, int teller,
-                     const struct call_look *look, int node,
+                     const struct call_probe *probe, int node,
                      char incarnation[INCARNATION_LEN + 1])
 {
     char generation[INCARNATION_LEN + 1] = "";
     int at = node < teller ? node : node - 1; /* it tells of itself nothing */
     incarnation[0] = '\0';
     if (node == teller || node >= witness->count ||
-        !is_whole(witness, look->witnesses))
+        !is_whole(witness, probe->witnesses))
         return 0;
-    const char *told = look->witnesses.ptr + (size_t)at * 2 * INCARNATION_LEN;
+    const char *told = probe->witnesses.ptr + (size_t)at * 2 * INCARNATION_LEN;
     memcpy(generation, told, INCARNATION_LEN);
     memcpy(incarnation, told + INCARNATION_LEN, INCARNATION_LEN);
     incarnation[INCARNATION_LEN] = '\0';
@@ -146,7 +146,7 @@ int64_t witness_read(const struct witness *witness, int teller,
 }
 
 void witness_on_told(struct witness *witness, int node,
-                     const struct call_look *look, int64_t sent_us,
+                     const struct call_probe *probe, int64_t sent_us,
                      int64_t now_us)
 {
     struct witness_node *it = &witness->node[node];
@@ -155,12 +155,12 @@ void witness_on_told(struct witness *witness, int node,
         it->counts_us = sent_us;
     it->told_us = sent_us;
     for (int i = 0; i < witness->count; i++) {
-        int64_t generation = witness_read(witness, node, look, i, incarnation);
+        int64_t generation = witness_read(witness, node, probe, i, incarnation);
         if (incarnation[0] == '\0')
             continue;
         hear_generation(&witness->node[i], generation, now_us);
         witness_on_incarnation(witness, i, incarnation, now_us);
-        if (look->word == LOOK_ADMITTED)
+        if (probe->word == PROBE_ADMITTED)
             note_carrier(&witness->node[i], node, incarnation);
     }
 }

@@ -1,15 +1,15 @@
 /* Apart from members.h: what nodes tell of each other, without permissions. */
 /*
- * The reports of the nodes on each other's memory. Pure.
+ * The reports of the nodes on each other's data. Pure.
  *
- * A node's generation rises with its promises, and with looks that find it
+ * A node's generation rises with its promises, and with probes that find it
  * admitted. The highest generation known of a node is its high-water mark: a
- * memory below it is an older one. A node that may have forgotten something is
- * marked; the incarnation of its latest mark tells its admissions apart, and
- * two machines with one name. With each look, servers store both on the other
- * nodes. So a server that starts later knows them too, and no node that knows
- * an incarnation can help an earlier admission to a majority: members.h has the
- * rule.
+ * memory below it is an older one. A node that may have lost something is
+ * quarantined; the incarnation of its latest quarantine record tells its
+ * admissions apart, and two machines with one name. With each probe, servers
+ * store both on the other nodes. So a server that starts later knows them too,
+ * and no node that knows an incarnation can help an earlier admission to a
+ * majority: members.h has the rule.
  */
 #ifndef REDLOCKD_WITNESS_H
 #define REDLOCKD_WITNESS_H
@@ -26,8 +26,8 @@ struct witness_node {
     uint32_t joins;    /* counts the nodes that became carriers */
     int64_t born_us;   /* when it became known here */
     int64_t rose_us; /* when another node last told a higher high-water mark */
-    int64_t counts_us; /* first look (sent) since which its memory counts */
-    int64_t told_us;   /* last look (sent) at which it did; 0: it does not */
+    int64_t counts_us; /* first probe (sent) since which its data counts */
+    int64_t told_us;   /* last probe (sent) at which it did; 0: it does not */
 };
 
 struct witness {
@@ -42,23 +42,23 @@ void witness_init(struct witness *witness, const char *const names[],
 void witness_on_generation(struct witness *witness, int node,
                            int64_t generation);
 
-/* The node has an admission or a mark with this incarnation. */
+/* The node has an admission or a quarantine record with this incarnation. */
 void witness_on_incarnation(struct witness *witness, int node,
                             const char *incarnation, int64_t now_us);
 
-/* A look sent at sent_us found that the node's memory counts, and its report on
+/* A probe sent at sent_us found that the node's data counts, and its report on
  * the others. */
 void witness_on_told(struct witness *witness, int node,
-                     const struct call_look *look, int64_t sent_us,
+                     const struct call_probe *probe, int64_t sent_us,
                      int64_t now_us);
 
 /* The generation and incarnation of another node that the teller has stored; 0
  * and "": it does not tell. */
 int64_t witness_read(const struct witness *witness, int teller,
-                     const struct call_look *look, int node,
+                     const struct call_probe *probe, int node,
                      char incarnation[INCARNATION_LEN + 1]);
 
-/* The node's memory no longer counts, or the connection is new. */
+/* The node's data no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
 
 /* True if the machine that was born last has no generation yet, as it waits to
@@ -66,7 +66,7 @@ void witness_on_lost(struct witness *witness, int node);
  * incarnation. */
 bool witness_is_waiting(const struct witness *witness, int node);
 
-/* True if an admission or a mark is of this node's name. */
+/* True if an admission or a quarantine record is of this node's name. */
 bool witness_is_named(const struct witness *witness, int node,
                       const char *state);
 

@@ -46,7 +46,7 @@ void tickets_init(struct tickets *tickets, struct operations *operations)
 {
     const struct environment *env = operations->env;
     *tickets = (struct tickets){.env = env, .operations = operations};
-    slots_init(&tickets->slots, sizeof(struct ticket), TICKETS_MAX);
+    entries_init(&tickets->entries, sizeof(struct ticket), TICKETS_MAX);
     for (int i = 0; i < WAITING_KINDS; i++)
         TAILQ_INIT(&tickets->waiting[i].tickets);
     env->metrics->waiters_max = (uint64_t)env->settings.waiters_max;
@@ -58,18 +58,18 @@ void tickets_add_kind(struct tickets *tickets, enum metrics_waiting kind,
     tickets->rules[kind] = rules;
     if (rules->on_tried != NULL)
         tickets->operations->on_settled[rules->tries_as] = ticket_on_settled;
-    if (size > tickets->slots.object_size)
-        slots_init(&tickets->slots, size, TICKETS_MAX);
+    if (size > tickets->entries.object_size)
+        entries_init(&tickets->entries, size, TICKETS_MAX);
 }
 
 void tickets_fini(struct tickets *tickets)
 {
-    for (uint32_t i = 0; i < tickets->slots.count; i++) {
-        struct ticket *it = slots_at(&tickets->slots, i);
+    for (uint32_t i = 0; i < tickets->entries.count; i++) {
+        struct ticket *it = entries_at(&tickets->entries, i);
         if (it != NULL)
             ticket_end(it);
     }
-    slots_fini(&tickets->slots);
+    entries_fini(&tickets->entries);
 }
 
 /* ---- its life ------------------------------------------------------------ */
@@ -78,15 +78,15 @@ void *ticket_new(struct tickets *tickets, enum metrics_waiting kind,
                  const struct request *asked, int64_t wait_ms)
 {
     const struct engine_port *port = &tickets->env->port;
-    struct ticket *it = slots_take(&tickets->slots);
+    struct ticket *it = entries_take(&tickets->entries);
     if (it == NULL)
         return NULL;
-    if (!port->timer(port->ctx, timer_slot(TIMER_TICKET, it->head.index), 0)) {
-        slots_give(&tickets->slots, it);
+    if (!port->timer(port->ctx, timer_id(TIMER_TICKET, it->head.index), 0)) {
+        entries_give(&tickets->entries, it);
         return NULL;
     }
     memset((char *)it + sizeof it->head, 0,
-           tickets->slots.object_size - sizeof it->head);
+           tickets->entries.object_size - sizeof it->head);
     it->all = tickets;
     it->kind = kind;
     it->client = asked->client;
@@ -103,7 +103,7 @@ void *ticket_new(struct tickets *tickets, enum metrics_waiting kind,
 void ticket_drop(struct ticket *it)
 {
     move(it, NULL);
-    slots_give(&it->all->slots, it);
+    entries_give(&it->all->entries, it);
 }
 
 void ticket_join(struct ticket *it)
@@ -118,8 +118,7 @@ void ticket_set_timer(const struct ticket *it, int64_t at_us)
 {
     const struct engine_port *port = &it->all->env->port;
     /* cannot fail: ticket_new made the timer */
-    (void)port->timer(port->ctx, timer_slot(TIMER_TICKET, it->head.index),
-                      at_us);
+    (void)port->timer(port->ctx, timer_id(TIMER_TICKET, it->head.index), at_us);
 }
 
 /* True: the operation has its outcome already. */
@@ -257,7 +256,7 @@ void ticket_linger(struct ticket *it)
 static struct ticket *ticket_must_find(const struct tickets *tickets,
                                        uint64_t handle)
 {
-    struct ticket *it = slots_find(&tickets->slots, handle);
+    struct ticket *it = entries_find(&tickets->entries, handle);
     assert(it != NULL); /* a request ends its operation once: exchange.c */
     return it;
 }
@@ -347,7 +346,7 @@ void tickets_stop(struct tickets *tickets)
 
 void tickets_on_timer(struct tickets *tickets, uint32_t index)
 {
-    struct ticket *it = slots_at(&tickets->slots, index);
+    struct ticket *it = entries_at(&tickets->entries, index);
     int64_t now_us = environment_now(tickets->env);
     if (it == NULL || it->state != TICKET_QUEUED)
         return;
@@ -357,12 +356,13 @@ void tickets_on_timer(struct tickets *tickets, uint32_t index)
         rules_of(it)->on_timer(it, now_us);
 }
 
-/* ---- looks --------------------------------------------------------------- */
+/* ---- inspections --------------------------------------------------------- */
 
-bool look_begin(struct operations *operations, uint64_t *look,
-                struct span resource, enum request_owner owner, void *client)
+bool inspection_begin(struct operations *operations, uint64_t *inspection,
+                      struct span resource, enum request_owner owner,
+                      void *client)
 {
-    return ticket_begin(operations, look,
+    return ticket_begin(operations, inspection,
                         &(struct request){
                             .call = LOCK_INSPECT,
                             .resource = resource,
@@ -371,10 +371,10 @@ bool look_begin(struct operations *operations, uint64_t *look,
                         });
 }
 
-void look_end(struct operations *operations, uint64_t *look)
+void inspection_end(struct operations *operations, uint64_t *inspection)
 {
-    struct operation *operation = operation_find(operations, *look);
+    struct operation *operation = operation_find(operations, *inspection);
     if (operation != NULL)
         operation_discard(operation);
-    *look = 0;
+    *inspection = 0;
 }

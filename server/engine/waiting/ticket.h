@@ -49,7 +49,7 @@ struct ticket_list {
 
 /* The first member of struct waiter, permit and watcher. */
 struct ticket {
-    struct slots_head head;
+    struct entries_head head;
     struct tickets *all;
     TAILQ_ENTRY(ticket) link;
     struct ticket_list *list; /* that it counts in; NULL: none */
@@ -89,7 +89,7 @@ struct ticket_rules {
 struct tickets {
     const struct environment *env;
     struct operations *operations;
-    struct slots slots;
+    struct entries entries;
     const struct ticket_rules *rules[WAITING_KINDS];
     struct ticket_list waiting[WAITING_KINDS];
     bool is_stopped; /* nobody waits any more */
@@ -115,7 +115,7 @@ void ticket_join(struct ticket *it);
 
 static inline uint64_t ticket_handle(const struct ticket *it)
 {
-    return slots_handle(it, HANDLE_TICKET);
+    return entries_handle(it, HANDLE_TICKET);
 }
 
 static inline bool ticket_waits(const struct ticket *it)
@@ -176,10 +176,12 @@ void tickets_stop(struct tickets *tickets);
 /* The port's timer of the ticket with this index. */
 void tickets_on_timer(struct tickets *tickets, uint32_t index);
 
-/* A look: an inspection for those that wait, which takes no lock. Its handle is
- * in *look; 0: none is under way, or no memory. True: it has its outcome. */
-bool look_begin(struct operations *operations, uint64_t *look,
-                struct span resource, enum request_owner owner, void *client);
-void look_end(struct operations *operations, uint64_t *look);
+/* An inspection: an inspection for those that wait, which takes no lock. Its
+ * handle is in *inspection; 0: none is under way, or no memory. True: it has
+ * its outcome. */
+bool inspection_begin(struct operations *operations, uint64_t *inspection,
+                      struct span resource, enum request_owner owner,
+                      void *client);
+void inspection_end(struct operations *operations, uint64_t *inspection);
 
 #endif

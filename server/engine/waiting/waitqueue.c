@@ -35,7 +35,7 @@ struct several {
 
 void waitqueues_init(struct waitqueues *queues)
 {
-    *queues = (struct waitqueues){.looks = WAITQUEUES_LOOKS};
+    *queues = (struct waitqueues){.inspections = WAITQUEUES_CHECKS};
     TAILQ_INIT(&queues->list);
     TAILQ_INIT(&queues->listened);
     TAILQ_INIT(&queues->vacant);
@@ -160,7 +160,7 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter)
 static void make_vacant(struct waitqueues *queues, struct waitqueue *queue)
 {
     queue->contender = NULL;
-    queues->looks--;
+    queues->inspections--;
     if (queue->is_vacant)
         return;
     queue->is_vacant = true;
@@ -172,7 +172,7 @@ static bool may_contend(struct waitqueues *queues, const struct waiter *it)
 {
     for (int i = 0; i < it->count; i++) {
         const struct waiter *other = it->places[i].queue->contender;
-        queues->looks--;
+        queues->inspections--;
         if (other != NULL && other->arrival < it->arrival)
             return false;
     }
@@ -181,7 +181,7 @@ static bool may_contend(struct waitqueues *queues, const struct waiter *it)
 
 /*
  * It becomes the contender of its queues; later ones give way. Nobody else may
- * have a reason to look at it: its timer lets it try or plan at once.
+ * have a reason to examine it: its timer lets it try or plan at once.
  */
 static void contend(struct waitqueues *queues, struct waiter *it)
 {
@@ -216,14 +216,15 @@ static struct waiter *find_contender(struct waitqueues *queues,
 }
 
 /*
- * Finds contenders for vacant queues, until it has looked often enough. Ends in
- * any case, as only later ones give way.
+ * Finds contenders for vacant queues, until it has checked often enough. Ends
+ * in any case, as only later ones give way.
  */
-static void waitqueue_fill(struct waitqueues *queues,
-                           void (*begin)(struct waitqueues *, struct waiter *))
+static void waitqueue_complete(struct waitqueues *queues,
+                               void (*begin)(struct waitqueues *,
+                                             struct waiter *))
 {
     struct waitqueue *queue;
-    while (queues->looks > 0 &&
+    while (queues->inspections > 0 &&
            (queue = TAILQ_FIRST(&queues->vacant)) != NULL) {
         TAILQ_REMOVE(&queues->vacant, queue, vacant);
         queue->is_vacant = false;
@@ -233,8 +234,9 @@ static void waitqueue_fill(struct waitqueues *queues,
     }
 }
 
-/* While no looks are left: without those that would have to be searched. */
-static void fill_by_next(struct waitqueues *queues, const struct waiter *left)
+/* While no checks are left: without those that would have to be searched. */
+static void complete_by_next(struct waitqueues *queues,
+                             const struct waiter *left)
 {
     for (int i = 0; i < left->count; i++) {
         const struct waitqueue *queue = left->places[i].queue;
@@ -247,8 +249,8 @@ static void fill_by_next(struct waitqueues *queues, const struct waiter *left)
 
 void waitqueues_tick(struct waitqueues *queues)
 {
-    queues->looks = WAITQUEUES_LOOKS;
-    waitqueue_fill(queues, contend_late);
+    queues->inspections = WAITQUEUES_CHECKS;
+    waitqueue_complete(queues, contend_late);
 }
 
 /* True if it overtakes nobody whose turn may come once the queue is filled. */
@@ -283,10 +285,10 @@ void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter)
         if (queue->contender == waiter)
             make_vacant(queues, queue);
     }
-    if (queues->looks > 0)
-        waitqueue_fill(queues, contend);
+    if (queues->inspections > 0)
+        waitqueue_complete(queues, contend);
     else
-        fill_by_next(queues, waiter);
+        complete_by_next(queues, waiter);
 }
 
 bool waiter_is_barred(const struct waiter *waiter)

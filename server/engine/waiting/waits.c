@@ -283,12 +283,12 @@ static struct waiter *schedule_next(struct waits *waits)
 /*
  * How a waiter with a key learns that it has the lock already: from what this
  * server knew when it arrived, from the attempts of all that wait for the
- * resource, or from a look of its own, an inspection. A look takes no lock, and
- * so overtakes nobody.
+ * resource, or from an inspection of its own, an inspection. An inspection
+ * takes no lock, and so overtakes nobody.
  */
 
 /* The nodes' clocks may have been unknown when it came. */
-static void look_date(struct waiter *it, int64_t now_us)
+static void inspection_date(struct waiter *it, int64_t now_us)
 {
     const struct clocks *clocks = &it->waits->operations->nodes->clocks;
     claim_date(&it->claim, clocks_median_at(clocks, it->ticket.since_us),
@@ -297,7 +297,7 @@ static void look_date(struct waiter *it, int64_t now_us)
 
 static void waits_find(struct waiter *it, int64_t number, int64_t now_us)
 {
-    look_date(it, now_us);
+    inspection_date(it, now_us);
     claim_find(&it->claim, number, now_us);
 }
 
@@ -310,7 +310,7 @@ static void waits_remember(struct waiter *it, const struct waitplan *plan,
 }
 
 /* It has just arrived: others may have found its lock before. */
-static void look_remember(struct waiter *it, int64_t now_us)
+static void inspection_remember(struct waiter *it, int64_t now_us)
 {
     for (int i = 0; i < it->count; i++) {
         const struct waitqueue *queue = it->places[i].queue;
@@ -324,7 +324,7 @@ static void look_remember(struct waiter *it, int64_t now_us)
  * True if no attempt would find its lock: all contenders wait for several
  * resources, and their attempts may report the holder of another one.
  */
-static bool look_is_needed(const struct waiter *it)
+static bool inspection_is_needed(const struct waiter *it)
 {
     if (it->ticket.key_hash.len == 0 || it->is_shared || it->claim.number != 0)
         return false;
@@ -336,7 +336,7 @@ static bool look_is_needed(const struct waiter *it)
     return true;
 }
 
-/* ---- a look of its own --------------------------------------------------- */
+/* ---- an inspection of its own -------------------------------------------- */
 
 /*
  * The number of the lock with its key that was found, if need be on a minority;
@@ -359,10 +359,11 @@ static int64_t own_number(const struct waiter *it,
 }
 
 /* It has its outcome: the claim changes. */
-static void look_take(struct waiter *it, int64_t now_us)
+static void inspection_take(struct waiter *it, int64_t now_us)
 {
     struct operations *operations = it->waits->operations;
-    const struct operation *operation = operation_find(operations, it->look);
+    const struct operation *operation =
+        operation_find(operations, it->inspection);
     const struct engine_result *result = &operation->result;
     int64_t number = own_number(it, operation);
     if (number != 0)
@@ -371,20 +372,21 @@ static void look_take(struct waiter *it, int64_t now_us)
         claim_miss(&it->claim);
     else
         claim_wait(&it->claim, now_us);
-    look_end(operations, &it->look);
+    inspection_end(operations, &it->inspection);
     schedule_claim(it, now_us);
 }
 
-static void waits_look(struct waiter *it, int64_t now_us)
+static void waits_inspect(struct waiter *it, int64_t now_us)
 {
     struct operations *operations = it->waits->operations;
     it->claim.try_us = 0;
-    assert(it->look == 0);
-    if (look_begin(operations, &it->look, it->ticket.name, OWNER_LOOK, it)) {
-        look_take(it, now_us);
+    assert(it->inspection == 0);
+    if (inspection_begin(operations, &it->inspection, it->ticket.name,
+                         OWNER_INSPECTION, it)) {
+        inspection_take(it, now_us);
         return;
     }
-    if (it->look == 0) /* no memory: later */
+    if (it->inspection == 0) /* no memory: later */
         claim_wait(&it->claim, now_us);
     schedule_timer(it);
 }
@@ -405,8 +407,9 @@ static void tell_of_loss(const struct waiter *tried, struct waiter *it,
     }
 }
 
-static void look_tell_of_loss(struct waiter *tried,
-                              const struct operation *operation, int64_t now_us)
+static void inspection_tell_of_loss(struct waiter *tried,
+                                    const struct operation *operation,
+                                    int64_t now_us)
 {
     const struct engine_result *result = &operation->result;
     for (int i = 0; i < tried->count; i++) {
@@ -468,7 +471,7 @@ static void waits_leave(struct ticket *ticket, int64_t now_us)
 {
     struct waiter *it = (struct waiter *)ticket;
     schedule_not_ready(it);
-    look_end(ticket->all->operations, &it->look);
+    inspection_end(ticket->all->operations, &it->inspection);
     if (ticket->state == TICKET_TRYING)
         set_trying(it, NULL);
     waitqueues_leave(&it->waits->queues, it);
@@ -588,7 +591,7 @@ static void take_loss(struct waiter *it, const struct operation *operation,
         turn->elsewhere += is_elsewhere;
     }
     it->ticket.state = TICKET_QUEUED;
-    look_tell_of_loss(it, operation, now_us);
+    inspection_tell_of_loss(it, operation, now_us);
     if (ticket_goes_on(&it->ticket, now_us) && !waiter_is_contender(it))
         schedule_timer(it);
     waits_go_on(it, is_held ? EVENT_LOST_HELD : EVENT_LOST, now_us);
@@ -625,7 +628,7 @@ static bool waits_begin(struct waiter *it)
     struct waitplan *plan = it->plan;
     int64_t now_us = environment_now(waits->env);
     assert(it->ticket.state == TICKET_QUEUED && it->ticket.operation == 0);
-    look_end(waits->operations, &it->look);
+    inspection_end(waits->operations, &it->inspection);
     plan->tried_by = waiter_is_contender(it) ? plan->woken_by : HANDOVER_NONE;
     plan->is_woken = false;
     plan->announced = 0;
@@ -633,7 +636,7 @@ static bool waits_begin(struct waiter *it)
     it->begun = waits->queues.arrivals;
     /* nothing else finds its lock */
     if (it->is_shared && it->ticket.key_hash.len > 0)
-        look_date(it, now_us);
+        inspection_date(it, now_us);
     set_trying(it, it);
     struct request try = {
         .resource = it->ticket.name,
@@ -677,12 +680,12 @@ static void waits_on_tried(struct ticket *ticket)
     waits_run(it->waits);
 }
 
-static void waits_on_looked(void *client)
+static void waits_on_inspected(void *client)
 {
     struct waiter *it = client;
-    if (it->look == 0)
+    if (it->inspection == 0)
         return; /* it has just begun */
-    look_take(it, environment_now(it->waits->env));
+    inspection_take(it, environment_now(it->waits->env));
     waits_run(it->waits);
 }
 
@@ -706,8 +709,8 @@ static bool yields(struct waiter *it, int64_t now_us)
 /* Others go first, but the lock may be its own. */
 static void wait_behind(struct waiter *it, int64_t now_us)
 {
-    if (look_is_needed(it)) {
-        waits_look(it, now_us);
+    if (inspection_is_needed(it)) {
+        waits_inspect(it, now_us);
         return;
     }
     if (it->is_shared && it->ticket.key_hash.len > 0)
@@ -721,7 +724,7 @@ static void arrive(struct waiter *it, int64_t now_us)
     struct waits *waits = it->waits;
     waitqueues_join(&waits->queues, it);
     ticket_join(&it->ticket);
-    look_remember(it, now_us);
+    inspection_remember(it, now_us);
     if (waiter_is_contender(it) && !yields(it, now_us))
         schedule_ready(it, HANDOVER_NONE);
     else if (!ticket_is_stopped(&it->ticket))
@@ -955,7 +958,7 @@ static void waits_on_timer(struct ticket *ticket, int64_t now_us)
     else if (!claim_is_due(&it->claim, now_us))
         schedule_timer(it);
     else if (it->claim.number == 0 && !it->is_shared)
-        waits_look(it, now_us);
+        waits_inspect(it, now_us);
     else
         schedule_claim(it, now_us);
     waits_run(it->waits);
@@ -985,5 +988,5 @@ void waits_init(struct waits *waits, struct nodes *nodes,
     waitqueues_init(&waits->queues);
     TAILQ_INIT(&waits->ready);
     tickets_add_kind(tickets, WAITING_LOCK, sizeof(struct waiter), &rules);
-    waits->operations->on_settled[OWNER_LOOK] = waits_on_looked;
+    waits->operations->on_settled[OWNER_INSPECTION] = waits_on_inspected;
 }

@@ -42,7 +42,8 @@
  *   number   a time by the clocks of the server that granted. Below the time of
  *            this request by our clocks, the grant is earlier; above it by more
  *            than the clocks of servers differ, it is later
- *   look     a look at the nodes after the request did not find it: it is later
+ *   inspection     an inspection of the nodes after the request did not find
+ * it: it is later
  *
  * If none decides, the client may have lost its answer just before it asked
  * here, or its request has arrived twice. Then the acquire waits for
@@ -72,11 +73,11 @@ void claim_know(struct claim *claim, int64_t number, int64_t try_us);
 /* A lock with its key was found on the nodes. */
 void claim_find(struct claim *claim, int64_t number, int64_t now_us);
 
-/* There is no earlier grant: a look found none, or this server has granted
- * another acquire with its key. All grants from now on are later. */
+/* There is no earlier grant: an inspection found none, or this server has
+ * granted another acquire with its key. All grants from now on are later. */
 void claim_miss(struct claim *claim);
 
-/* A look was inconclusive, or an attempt lost: again in a while. */
+/* An inspection was inconclusive, or an attempt lost: again in a while. */
 void claim_wait(struct claim *claim, int64_t now_us);
 
 static inline bool claim_is_due(const struct claim *claim, int64_t now_us)
@@ -174,12 +175,12 @@ struct waiter {
     bool is_shared; /* others may hold the lock as well */
     bool has_nonce; /* with a key: its tokens begin with it */
     unsigned char nonce[TOKEN_NONCE_BYTES];
-    uint16_t own;       /* bit per node: a try of its own may be left there */
-    uint64_t arrival;   /* number in the order of arrival */
-    uint64_t begun;     /* the latest arrival when its attempt began */
-    struct claim claim; /* with a key: to a lock that it has already */
-    uint64_t look;      /* the inspection that looks for it; 0: none */
-    int count;          /* of places */
+    uint16_t own;        /* bit per node: a try of its own may be left there */
+    uint64_t arrival;    /* number in the order of arrival */
+    uint64_t begun;      /* the latest arrival when its attempt began */
+    struct claim claim;  /* with a key: to a lock that it has already */
+    uint64_t inspection; /* the inspection that searches for it; 0: none */
+    int count;           /* of places */
     struct place *places;
     struct waitplan *plan; /* of its queue; its own if it has several */
     struct place only;
@@ -212,17 +213,18 @@ struct waitqueue {
 
 /*
  * One that leaves may make a long chain of others contend and give way. So
- * between two ticks there are about so many looks from a waiter at a contender:
- * then a vacant queue waits for the next tick, unless its first may contend.
+ * between two ticks there are about so many inspections from a waiter at a
+ * contender: then a vacant queue waits for the next tick, unless its first may
+ * contend.
  */
-enum { WAITQUEUES_LOOKS = 50000 };
+enum { WAITQUEUES_CHECKS = 50000 };
 
 struct waitqueues {
     void *index; /* for tsearch(3) */
     TAILQ_HEAD(, waitqueue) list;
-    TAILQ_HEAD(, waitqueue) listened; /* each tick looks at these only */
-    TAILQ_HEAD(, waitqueue) vacant;   /* empty while looks are left */
-    int looks;                        /* left until the next tick */
+    TAILQ_HEAD(, waitqueue) listened; /* each tick examines these only */
+    TAILQ_HEAD(, waitqueue) vacant;   /* empty while inspections are left */
+    int inspections;                  /* left until the next tick */
     uint64_t arrivals;
 };
 

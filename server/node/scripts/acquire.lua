@@ -2,15 +2,15 @@
 -- checks of repeat, "g", and of shared locks, "h".
 --
 -- Sets locks: all of them or none, with one token, and with its number, which is
--- above those of all their slots.
+-- above those of all their buckets.
 --
--- ARGV  lock... token ttl_ms slot...; of one lock: its slot is ARGV[s]
+-- ARGV  lock... token ttl_ms bucket...; of one lock: its bucket is ARGV[s]
 -- G | HELD pttl value | STALE highest | Q | L | S
 --
 -- HELD and STALE tell of the first lock that cannot be set. STALE tells min_token,
 -- if that is what the number is not above.
 if kind == 'a' or kind == 'g' or kind == 'h' then
-    -- A node that lost its memory has lost the admission with it: check first.
+    -- A node that lost its data has lost the admission with it: check first.
     if not is_admitted() then
         return 'Q'
     end
@@ -22,23 +22,23 @@ if kind == 'a' or kind == 'g' or kind == 'h' then
         return 'L'
     end
 
-    -- A number far ahead of this clock would block the slot for correct ones;
-    -- one far below may be lower than a number that this node has forgotten.
+    -- A number far ahead of this clock would block the bucket for correct ones;
+    -- one far below may be lower than a number that this node has lost.
     local digits = string.sub(ARGV[b], 1, 16)
     local number = tonumber(digits)
     if math.abs(number - now) > tonumber(window_us) then
         return 'S'
     end
 
-    -- One lock at once; repeat.lua looks at several before it sets the first.
+    -- One lock at once; repeat.lua examines several before it sets the first.
     if kind == 'a' and n == 1 then
         -- What was read with the admission may be old in a batch of several.
         local max_token = kinds == 'a' and kept[4] or redis.call('HGET', state, 'max_token')
-        local slot, highest = ARGV[s], tonumber(max_token)
+        local bucket, highest = ARGV[s], tonumber(max_token)
         local is_above = highest and number > highest
         if not is_above then
-            -- Above min_token is nothing that the node may have forgotten.
-            local found = redis.call('HMGET', state, slot, 'min_token')
+            -- Above min_token is nothing that the node may have lost.
+            local found = redis.call('HMGET', state, bucket, 'min_token')
             local min_token = tonumber(found[2] or 0)
             highest = math.max(tonumber(found[1] or 0),
                 min_token and min_token >= 0 and min_token or 2^53) -- unknown: above all numbers
@@ -69,10 +69,10 @@ if kind == 'a' or kind == 'g' or kind == 'h' then
         if is_set then
             -- Only now: a number that was not granted must not make others
             -- stale.
-            promise(ARGV[b + 1], slot, digits, is_above)
+            promise(ARGV[b + 1], bucket, digits, is_above)
             return 'G'
         end
-        -- Held; or free, but with a higher number accepted in its slot.
+        -- Held; or free, but with a higher number accepted in its bucket.
         return refused or {'STALE', highest}
     end
 end

@@ -13,7 +13,7 @@ local answers, count, has_details = {}, 0, false
 local at, a = 1, arguments_at -- the next letter, its first argument
 
 -- A row writes first what needs memory. Otherwise a new lock would be set above
--- maxmemory if something else comes before it, and a look would not see that.
+-- maxmemory if something else comes before it, and a probe would not see that.
 if not string.find(kinds, '^[ar][ar][ar]+$') and
     string.find(kinds, '[^a].*[aghpkAGHP]') then
     is_memory_short()
@@ -46,7 +46,7 @@ while at <= #kinds do
         end
         local lock, others = a, a + n
         if letter == 'a' or letter == 'h' then
-            slot_at = slot_at + 1
+            bucket_at = bucket_at + 1
             arguments = letter == 'h' and 4 or 3
         elseif letter == 'r' then
             lock_at = lock_at + 1
@@ -73,7 +73,7 @@ while at <= #kinds do
         else -- n
             arguments = 7
         end
-        local reply = run_safely(kind, lock, n, others, slot_at)
+        local reply = run_safely(kind, lock, n, others, bucket_at)
         count = count + 1
         answers[count] = reply
         has_details = has_details or type(reply) == 'table'

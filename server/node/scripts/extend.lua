@@ -3,13 +3,13 @@
 -- Lengthens the TTL of locks that all still have the token. With the shared form
 -- of a token, a lock that has the exclusive one becomes a shared one.
 --
--- ARGV  lock... token ttl_ms slot...
+-- ARGV  lock... token ttl_ms bucket...
 -- E | HELD pttl value | HELD pttl value missing | FREE missing | Q | L
 --
 -- HELD tells of the first lock with another value, FREE that there is none. A
 -- lock that a writer only wants is free.
 --
--- missing  which ones have not the token, for a repair: 1 for the first, 2 for the
+-- missing  which ones have not the token, for a replication: 1 for the first, 2 for the
 --          second, 4 for the third …, added up. But where readers are, this one
 --          may be among them in the other form. Of one lock HELD need not tell
 --
@@ -57,7 +57,7 @@ if kind == 'e' then
         return {'FREE', missing}
     end
     if tonumber(ARGV[b + 1]) == 0 then
-        return 'E' -- only a look: it promises nothing, and makes nothing shared
+        return 'E' -- only a probe: it promises nothing, and makes nothing shared
     end
 
     local downgrade

@@ -6,27 +6,27 @@
 --
 -- KEYS  state
 -- ARGV  1 admit  2 window_us  3 deadline_us  4 kinds
---       [5 acquires  6 releases]  slot...  lock...  token...  argument...
+--       [5 acquires  6 releases]  bucket...  lock...  token...  argument...
 --
 -- admit        of calls that need a vote: as it was last seen on the node; of
---              those that look at it and change it: of that what the caller
+--              those that examine it and change it: of that what the caller
 --              gives, <epoch>:<fingerprint>:<name>:<run_id>
 -- window_us    between a number and the node's clock
 -- deadline_us  by the node's clock: then the senders have given up
--- acquires     of one lock: how many, and so how many slots follow
+-- acquires     of one lock: how many, and so how many buckets follow
 -- releases     of one lock: how many, and so how many locks and tokens follow;
 --              both counts are left out if kinds is one small letter
 -- kinds        of the calls, a letter each:
 --
---   a acquire  g repeat  e extend   p repair  r release  i inspect
---   k look     m admit   n readmit  v revoke  l listen
+--   a acquire  g repeat  e extend   p replicate  r release  i inspect
+--   k probe     m admit   n readmit  v revoke  l listen
 --   s scan     f slots    h acquire of a shared lock   t tokens
 --   x forced release
 --
 --   A capital letter: of several locks. The call's first argument is their
---   count; lock... and slot... stand for as many arguments.
+--   count; lock... and bucket... stand for as many arguments.
 --
---   A ";" parts acquires and releases that may be about the same lock or slot.
+--   A ";" parts acquires and releases that may be about the same lock or bucket.
 --
 -- A call is answered by a letter,
 --

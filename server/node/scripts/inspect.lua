@@ -16,7 +16,7 @@ if kind == 'i' then
             return reply
         end
     end
-    -- This means something only if the node has forgotten nothing.
+    -- This means something only if the node has lost nothing.
     return is_admitted() and 'F' or 'Q'
 end
 
@@ -65,7 +65,7 @@ if kind == 't' then
     if is_there then
         return {'TOKENS', left, table.concat(tokens)}
     end
-    -- This means something only if the node has forgotten nothing.
+    -- This means something only if the node has lost nothing.
     return is_admitted() and 'F' or 'Q'
 end
 

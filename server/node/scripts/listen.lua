@@ -7,7 +7,7 @@
 -- ARGV  listen_us
 -- O
 --
--- A node without state gets none by this: it must go on looking empty. So it
+-- A node without state gets none by this: it must go on to appear empty. So it
 -- announces nothing, and has no heartbeat.
 if kind == 'l' then
     if redis.call('EXISTS', state) == 1 then

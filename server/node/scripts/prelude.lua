@@ -3,7 +3,7 @@
 local now_ms = math.floor(now / 1000)
 
 -- Whether the caller may count votes of this node. The replication ID at the
--- end of the admission belongs to the memory: it changes if the node becomes a
+-- end of the admission belongs to the data: it changes if the node becomes a
 -- replica, even for a moment. It is read when the first call of the batch asks.
 -- Nothing else runs in between, and calls that write it have their own batches.
 --
@@ -20,7 +20,7 @@ local function is_admitted(found)
     return kept[1]
 end
 
--- The node's generation, which counts the looks that found it admitted and the
+-- The node's generation, which counts the probes that found it admitted and the
 -- batches that promised something; 0: this is none of them.
 local generation = 0
 
@@ -58,21 +58,21 @@ local function go_on_without_memory()
 end
 
 -- Records that the node promises something. Its generation rises once a batch: an
--- older memory that is put back afterwards has a lower one. Its promises have
+-- older data that is put back afterwards has a lower one. Its promises have
 -- ended at until, by the node's clock, which is rounded up to 0.1 s: so few of
 -- many promises have to write it. Only an admission lowers it.
 --
--- No slot has a number above max_token, the highest fencing token of the state. So
--- a number above it is above that of its slot, which most calls then need not
--- read. Whatever writes a number into a slot raises max_token in the same command.
+-- No bucket has a number above max_token, the highest fencing token of the state. So
+-- a number above it is above that of its bucket, which most calls then need not
+-- read. Whatever writes a number into a bucket raises max_token in the same command.
 -- The first admission makes it. A state that lost it gets none before the next
--- one, as its slots may have any number.
+-- one, as its buckets may have any number.
 --
 -- ttl_ms        as ARGV has it
--- slot, digits  of a new lock; nil: there is none
+-- bucket, digits  of a new lock; nil: there is none
 -- is_above      whether the number is above max_token, and so becomes it
 -- field, value  to be written as well; nil: there is none
-local function promise(ttl_ms, slot, digits, is_above, field, value)
+local function promise(ttl_ms, bucket, digits, is_above, field, value)
     local until_us, known_us = now + ttl_ms * 1000, tonumber(kept[3])
     -- what is no time of ours is overwritten
     if not (known_us and known_us >= until_us and known_us < 2^53) then
@@ -88,8 +88,8 @@ local function promise(ttl_ms, slot, digits, is_above, field, value)
     end
     local text = string.format('%d', raised)
     -- A field may be written twice: that costs less than a list of them.
-    redis.call('HSET', state, 'generation', text, slot or 'generation', digits or text,
-        is_above and 'max_token' or slot or 'generation', digits or text, field or 'generation',
+    redis.call('HSET', state, 'generation', text, bucket or 'generation', digits or text,
+        is_above and 'max_token' or bucket or 'generation', digits or text, field or 'generation',
         value or text)
     -- Only now: a server that heard of a generation which is not there would take
     -- this memory for an older one.
@@ -124,9 +124,9 @@ local function readers(lock)
     return holders - ((tonumber(intent) or 0) >= now_ms and 1 or 0)
 end
 
--- The highest number of a writer in a slot, in digits: shared.lua.
+-- The highest number of a writer in a bucket, in digits: shared.lua.
 --
--- record   that readers left beside the number in the slot
+-- record   that readers left beside the number in the bucket
 -- highest  that number
 local function writer_in(record, highest)
     local of, number = string.match(record or '', '^(%d+):(%d+)$')
@@ -186,7 +186,7 @@ local exclusive, shared, settle, join, leave, cannot_join
 local with_key, remember, forget
 
 -- Runs one call. Its n locks, if it is about locks, are the arguments from
--- ARGV[a] on; the other ones stand from ARGV[b] on, but the slot of an acquire of
+-- ARGV[a] on; the other ones stand from ARGV[b] on, but the bucket of an acquire of
 -- one lock is ARGV[s]. Returns the reply, or raises the error that becomes the
 -- reply.
 --

@@ -2,18 +2,18 @@
 -- and releases of one shared lock, and batch.lua calls it.
 
 -- The calls from this letter on that are a reader's without a key and about the
--- lock of the first: of each its kind and where its lock, token and slot are.
+-- lock of the first: of each its kind and where its lock, token and bucket are.
 -- ";" parts them.
 --
 -- a  where the arguments of the acquires begin
 local function next_readers(at, a)
-    local calls, slot, release = {}, slot_at, lock_at
+    local calls, bucket, release = {}, bucket_at, lock_at
     repeat
         local kind = string.sub(kinds, at, at)
         local call
         if kind == 'h' then
-            slot = slot + 1
-            call = {kind, a, a + 1, slot}
+            bucket = bucket + 1
+            call = {kind, a, a + 1, bucket}
             a = a + 4
         elseif kind == 'r' then
             release = release + 1
@@ -34,26 +34,26 @@ end
 -- and what they write is written once. No token may be there twice. Returns the
 -- answers, or nil if not all is as it mostly is: then each call can still be run.
 local function run_as_one(calls)
-    local lock, slot, tokens, seen = ARGV[calls[1][2]], nil, {}, {[INTENT] = true}
+    local lock, bucket, tokens, seen = ARGV[calls[1][2]], nil, {}, {[INTENT] = true}
     local releases = 0
     for i, call in ipairs(calls) do
         local token = ARGV[call[3]]
-        slot = slot or call[4] and ARGV[call[4]]
-        if seen[token] or call[4] and ARGV[call[4]] ~= slot then
+        bucket = bucket or call[4] and ARGV[call[4]]
+        if seen[token] or call[4] and ARGV[call[4]] ~= bucket then
             return nil
         end
         tokens[i], seen[token] = token, true
         releases = call[1] == 'r' and releases + 1 or releases
     end
     local can_ask, is_whole = pcall(is_admitted)
-    if not can_ask or not is_whole or slot and now > ARGV[3] + 0 then
+    if not can_ask or not is_whole or bucket and now > ARGV[3] + 0 then
         return nil
     end
 
     local scores = redis.pcall('ZMSCORE', lock, INTENT, unpack(tokens))
     local holders = redis.pcall('ZCOUNT', lock, now_ms, '+inf')
-    local known = slot and
-        redis.pcall('HMGET', state, slot, slot .. 's', 'min_token', 'max_token') or {}
+    local known = bucket and
+        redis.pcall('HMGET', state, bucket, bucket .. 's', 'min_token', 'max_token') or {}
     local highest, min_token = tonumber(known[1] or 0), tonumber(known[3] or 0)
     -- One of these is the last, however many leave.
     local lasts = redis.pcall('ZRANGE', lock, '0', releases, 'REV')
@@ -125,8 +125,8 @@ local function run_as_one(calls)
     local is_kept, reason = true, nil
     if added[1] then
         local max_token, digits = tonumber(known[4]), string.format('%.0f', highest)
-        is_kept, reason = pcall(promise, longest_ms, slot, digits,
-            max_token and highest > max_token, slot .. 's', digits .. ':' .. writer)
+        is_kept, reason = pcall(promise, longest_ms, bucket, digits,
+            max_token and highest > max_token, bucket .. 's', digits .. ':' .. writer)
         reason = type(reason) == 'table' and reason or {err = reason}
     end
     for i, token in ipairs(tokens) do
@@ -144,14 +144,14 @@ end
 local function run_readers(calls, answers, count, a)
     local replies, has_details = #calls > 2 and run_as_one(calls), false
     for i, call in ipairs(calls) do
-        local kind, lock, token, slot = unpack(call)
+        local kind, lock, token, bucket = unpack(call)
         if kind == 'h' then
-            slot_at, a = slot, a + 4
+            bucket_at, a = bucket, a + 4
         else
             lock_at = lock
         end
         local reply = replies and replies[i] or
-            run_safely(kind, lock, 1, token, slot)
+            run_safely(kind, lock, 1, token, bucket)
         answers[count + i] = reply
         has_details = has_details or type(reply) == 'table'
     end

@@ -53,7 +53,7 @@ if kind == 'r' then
         return held(other, pttl, other_value)
     end
     if is_missing then
-        -- This means something only if the node has forgotten nothing.
+        -- This means something only if the node has lost nothing.
         return is_admitted() and 'F' or 'Q'
     end
     return listeners and {'DELETED', listeners} or 'D'

@@ -5,7 +5,7 @@
 -- with the same idempotency key: their values are replaced, as if they were
 -- free. Acquires of several locks, which replace nothing, end here too.
 --
--- ARGV  lock... token ttl_ms slot... seen most
+-- ARGV  lock... token ttl_ms bucket... seen most
 -- as acquire, which has checked admission, deadline and number; R, not G, if a
 -- value was replaced
 --

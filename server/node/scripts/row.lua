@@ -1,9 +1,9 @@
 -- Functions of the script: run_row() does the work of run() for many acquires and
 -- releases at once, and batch.lua calls it.
 
--- The numbers in the slots that stand in ARGV from first to last; 0: there is
+-- The numbers in the buckets that stand in ARGV from first to last; 0: there is
 -- none yet, nil: what is there is none.
-local function read_slots(first, last)
+local function read_buckets(first, last)
     local numbers = redis.pcall('HMGET', state, unpack(ARGV, first, last))
     for i = 1, #numbers do
         numbers[i] = tonumber(numbers[i] or 0)
@@ -11,7 +11,7 @@ local function read_slots(first, last)
     return numbers
 end
 
--- The highest number of a writer in each of these slots, as texts: shared.lua.
+-- The highest number of a writer in each of these buckets, as texts: shared.lua.
 local function read_writers(first, last, numbers)
     local fields = {}
     for i = first, last do
@@ -40,12 +40,12 @@ end
 -- The reply to an acquire whose lock was not set.
 --
 -- value    that the lock has, or the error at setting it; false: it was not
---          tried, as its slot has a number as high
--- highest  that number; nil: what is in the slot is none
+--          tried, as its bucket has a number as high
+-- highest  that number; nil: what is in the bucket is none
 local function not_set(lock, value, highest)
     local pttl = redis.pcall('PTTL', lock)
     if not highest then
-        return {err = 'ERR there is no number in the slot'}
+        return {err = 'ERR there is no number in the bucket'}
     end
     if pttl == -2 then
         return value or {'STALE', highest}
@@ -95,7 +95,7 @@ end
 -- node more than all that is done around it, and a function nearly as much. So
 -- what they read of the state is read at once before the first of them, what they
 -- write is written at once after the last, and what they delete is read and
--- deleted at once. As no two of them are about one lock or one slot, this shows
+-- deleted at once. As no two of them are about one lock or one bucket, this shows
 -- nowhere. Only what readers do where others are is left to these files.
 --
 -- Much of the rest is the price of Lua: so what is used often is local, texts
@@ -111,7 +111,7 @@ local function run_row(letters, answers, count, a)
     local window_us, deadline_us = ARGV[2] + 0, ARGV[3] + 0
     local ARGV, try, sub, byte = ARGV, redis.pcall, string.sub, string.byte
     local has_details = false
-    local acquires, first_slot = 0, slot_at + 1
+    local acquires, first_bucket = 0, bucket_at + 1
     for i = 1, #letters do
         if letters[i] ~= 114 then -- r
             acquires = acquires + 1
@@ -133,7 +133,7 @@ local function run_row(letters, answers, count, a)
         refusal = type(may_vote) == 'table' and may_vote or {err = may_vote}
         has_details = true
     elseif not may_vote then
-        -- A node that lost its memory has lost the admission with it.
+        -- A node that lost its data has lost the admission with it.
         refusal = 'Q'
     elseif now > deadline_us then
         -- The command may have waited for minutes in the socket of a paused
@@ -145,13 +145,13 @@ local function run_row(letters, answers, count, a)
     local min_token = tonumber(found[5] or 0)
     min_token = min_token and min_token >= 0 and min_token or 2^53
     local new_max_token, max_token_digits, longest_ms = max_token, nil, 0
-    local numbers -- in the slots, once one of them was to be read
-    local writers -- of the slots, once there was a reader
-    -- of a reader who must not be let in at once: i, a, slot_at
+    local numbers -- in the buckets, once one of them was to be read
+    local writers -- of the buckets, once there was a reader
+    -- of a reader who must not be let in at once: i, a, bucket_at
     local others
 
     local values = releases > 0 and read_locks(before + 1, before + releases)
-    local slots, filled, deletes = {}, 0, 0
+    local buckets, filled, deletes = {}, 0, 0
     for i = 1, #letters do
         local reply = refusal
         if letters[i] == 114 then
@@ -175,7 +175,7 @@ local function run_row(letters, answers, count, a)
                         lock_at + token_offset)
                     has_details = has_details or type(reply) == 'table'
                 elseif pttl == -2 then
-                    -- It means something only if nothing was forgotten.
+                    -- It means something only if nothing was lost.
                     local ok, is_whole = pcall(is_admitted, whole)
                     reply = ok and is_whole and 'F' or 'Q'
                 else
@@ -183,41 +183,41 @@ local function run_row(letters, answers, count, a)
                 end
             end
         else
-            slot_at = slot_at + 1
+            bucket_at = bucket_at + 1
             if not refusal then
                 local lock, token = ARGV[a], ARGV[a + 1]
                 local digits = sub(token, 1, 16)
                 local number, highest = digits + 0, max_token
                 if number - now > window_us or now - number > window_us then
-                    -- A number far ahead of this clock would block the slot
+                    -- A number far ahead of this clock would block the bucket
                     -- for correct ones; one far below may be lower than a
-                    -- number that this node has forgotten.
+                    -- number that this node has lost.
                     reply = 'S'
                 elseif letters[i] == 104 then -- h
-                    local last_slot = first_slot + acquires - 1
-                    local place = slot_at - first_slot + 1
-                    numbers = numbers or read_slots(first_slot, last_slot)
+                    local last_bucket = first_bucket + acquires - 1
+                    local place = bucket_at - first_bucket + 1
+                    numbers = numbers or read_buckets(first_bucket, last_bucket)
                     writers = writers or
-                        read_writers(first_slot, last_slot, numbers)
+                        read_writers(first_bucket, last_bucket, numbers)
                     highest = numbers[place]
                     reply = highest and number > highest and number > min_token and
                         writers[place] and byte(token, 58) ~= 43 and -- "+"
                         join_free(lock, token, ARGV[a + 2])
                     if reply == 'G' then
-                        slots[filled + 1] = ARGV[slot_at] .. 's'
+                        buckets[filled + 1] = ARGV[bucket_at] .. 's'
                         filled = filled + 2
-                        slots[filled] = digits .. ':' .. writers[place]
+                        buckets[filled] = digits .. ':' .. writers[place]
                     elseif reply then
                         has_details = true
                     else
                         others = others or {}
-                        others[#others + 1] = {i, a, slot_at}
+                        others[#others + 1] = {i, a, bucket_at}
                     end
                 else
                     if number <= max_token then
                         numbers = numbers or
-                            read_slots(first_slot, first_slot + acquires - 1)
-                        highest = numbers[slot_at - first_slot + 1]
+                            read_buckets(first_bucket, first_bucket + acquires - 1)
+                        highest = numbers[bucket_at - first_bucket + 1]
                         if highest and highest < min_token then
                             highest = min_token
                         end
@@ -241,9 +241,9 @@ local function run_row(letters, answers, count, a)
                 if reply == 'G' then
                     -- Only now: a number that was not granted must not make
                     -- others stale.
-                    slots[filled + 1] = ARGV[slot_at]
+                    buckets[filled + 1] = ARGV[bucket_at]
                     filled = filled + 2
-                    slots[filled] = digits
+                    buckets[filled] = digits
                     local ttl_ms = ARGV[a + 2] + 0
                     longest_ms = ttl_ms > longest_ms and ttl_ms or longest_ms
                     if number > new_max_token then
@@ -287,21 +287,21 @@ local function run_row(letters, answers, count, a)
         if generation == 0 then
             local last = tonumber(kept[2]) or 0
             raised = last >= 0 and last < 2^53 and last + 1 or 1
-            slots[filled + 1] = 'generation'
-            slots[filled + 2] = string.format('%d', raised)
+            buckets[filled + 1] = 'generation'
+            buckets[filled + 2] = string.format('%d', raised)
         end
         local known_us, promised_until = tonumber(kept[3]), kept[3]
         if not (known_us and known_us >= until_us and known_us < 2^53) then
             promised_until = string.format('%d',
                 math.ceil(until_us / 100000) * 100000)
-            slots[#slots + 1] = 'until'
-            slots[#slots + 1] = promised_until
+            buckets[#buckets + 1] = 'until'
+            buckets[#buckets + 1] = promised_until
         end
         if max_token_digits then
-            slots[#slots + 1] = 'max_token'
-            slots[#slots + 1] = max_token_digits
+            buckets[#buckets + 1] = 'max_token'
+            buckets[#buckets + 1] = max_token_digits
         end
-        local written = try('HSET', state, unpack(slots))
+        local written = try('HSET', state, unpack(buckets))
         if type(written) ~= 'table' then
             generation = raised
             kept[3] = promised_until

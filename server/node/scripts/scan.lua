@@ -1,7 +1,7 @@
 -- Part of the body of run(), which prelude.lua begins: scan, "s".
 --
 -- Finds locks of one node: the names of its keys that begin with a prefix, of the
--- types that locks have, from a cursor of SCAN on. How much it looks at is
+-- types that locks have, from a cursor of SCAN on. How much it examines is
 -- bounded, so that it holds up nothing else: the reply may be empty before the
 -- end.
 --

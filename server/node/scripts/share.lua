@@ -30,7 +30,7 @@ if kind == 'h' or kind == 'g' and is_shared then
     local most = tonumber(ARGV[b + 2 + (kind == 'g' and n + 1 or
         n > 1 and n or 0)])
     local replaced, ends, lasts, is_repeated = {}, {}, {}, false
-    local max_token, slots, numbers, of_writers = nil, {}, {}, {}
+    local max_token, buckets, numbers, of_writers = nil, {}, {}, {}
     local is_new = false
     for i = a, b - 1 do
         local last = redis.pcall('ZRANGE', ARGV[i], '0', '0', 'REV',
@@ -41,15 +41,15 @@ if kind == 'h' or kind == 'g' and is_shared then
         if last.err or last[1] and string.byte(last[1], 17) ~= 126 then
             return held(ARGV[i], redis.call('PTTL', ARGV[i]))
         end
-        local slot = kind == 'h' and n == 1 and ARGV[s] or ARGV[b + 2 + i - a]
-        local known = redis.call('HMGET', state, slot, slot .. 's', 'min_token', 'max_token')
+        local bucket = kind == 'h' and n == 1 and ARGV[s] or ARGV[b + 2 + i - a]
+        local known = redis.call('HMGET', state, bucket, bucket .. 's', 'min_token', 'max_token')
         local highest, min_token = tonumber(known[1] or 0), tonumber(known[3] or 0)
         local writers = writer_in(known[2], highest)
         local least = math.max(writers, min_token and min_token >= 0 and min_token or 2^53)
         if not (number > least) then
             return {'STALE', least}
         end
-        max_token, slots[i] = tonumber(known[4]), slot
+        max_token, buckets[i] = tonumber(known[4]), bucket
         numbers[i], of_writers[i] = highest, writers
         lasts[i], ends[i], replaced[i] = last[2], now_ms + ttl_ms, false
         local earlier = kind == 'g' and has_key and with_key(ARGV[i])
@@ -112,11 +112,11 @@ if kind == 'h' or kind == 'g' and is_shared then
             remember(ARGV[i], ends[i])
         end
         -- Readers have no order among themselves: a lower number stays below
-        -- that in the slot, which only rises.
+        -- that in the bucket, which only rises.
         if number > numbers[i] then
             local digits = string.sub(shared, 1, 16)
-            promise(ttl_ms, slots[i], digits, max_token and number > max_token,
-                slots[i] .. 's', digits .. ':' .. of_writers[i])
+            promise(ttl_ms, buckets[i], digits, max_token and number > max_token,
+                buckets[i] .. 's', digits .. ':' .. of_writers[i])
         else
             promise(ttl_ms)
         end

@@ -10,15 +10,15 @@
 -- its number. Calls with the shared form find the exclusive one, too: a
 -- downgrade replaces it, and may not have reached each node.
 --
--- A slot has two numbers: the highest of all grants, in the slot's own field,
+-- A bucket has two numbers: the highest of all grants, in the bucket's own field,
 -- and the highest of a writer, which readers record beside it, as
--- "<number in the slot>:<that number>". It counts while the first of them is what
--- the slot has; otherwise a writer was granted since then, and the slot has its
+-- "<number in the bucket>:<that number>". It counts while the first of them is what
+-- the bucket has; otherwise a writer was granted since then, and the bucket has its
 -- number.
 --
 -- A reader whose token has a key hash is also found by that: a hash with the key
 -- hash in its name has, for each lock, the token of the reader who holds it, the
--- token with the highest number if there are several. So a repeat need not look
+-- token with the highest number if there are several. So a repeat need not search
 -- through all readers. The entry of a lock is a hint, and may be missing or old:
 -- who holds the lock, the sorted set tells. The entry goes with the reader's part
 -- of that lock: a forced release may leave the reader the other locks.

@@ -25,8 +25,8 @@ if #kinds == 1 and string.byte(kinds) >= 97 then -- of one lock
     return {now, generation, '.', reply}
 end
 
--- Where the latest acquire of one lock has its slot and the latest release of one
+-- Where the latest acquire of one lock has its bucket and the latest release of one
 -- lock its lock, which is so far before its token; where the other arguments
 -- begin.
-local slot_at, lock_at, token_offset = 6, 6 + ARGV[5], ARGV[6] + 0
+local bucket_at, lock_at, token_offset = 6, 6 + ARGV[5], ARGV[6] + 0
 local arguments_at = lock_at + 2 * token_offset + 1

@@ -9,7 +9,7 @@
 -- letters  of each slot: "0" free, "1" taken, "2" taken with this key hash
 -- rest_ms  how long until the first of those taken ends; -1: none does
 if kind == 'f' then
-    -- This means something only if the node has forgotten nothing.
+    -- This means something only if the node has lost nothing.
     if not is_admitted() then
         return 'Q'
     end

@@ -1,13 +1,13 @@
 -- Part of the body of run(), which prelude.lua begins: the tombstone of a token,
--- a key beside which no repair sets it, in either form. It is a hash, so that
+-- a key beside which no replication sets it, in either form. It is a hash, so that
 -- nobody takes it for a lock, and ends soon.
 --
--- A forced release, "x", leaves one: a repair under way would bring the lock
+-- A forced release, "x", leaves one: a replication under way would bring the lock
 -- back. Otherwise it is a release.
 --
 -- ARGV  lock... token tombstone_ms
 --
--- A node without state gets none: it must go on looking empty, and repairs
+-- A node without state gets none: it must go on to appear empty, and replications
 -- nothing. One that denies its user the tombstone deletes the lock all the same.
 local tombstone
 if kind == 'p' or kind == 'x' then

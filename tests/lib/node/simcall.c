@@ -27,7 +27,7 @@ void simcall_copy(struct simcall *copy, const struct call *call)
     keep(&copy->call.admit, copy->admit, sizeof copy->admit);
     keep(&copy->call.nonce, copy->nonce, sizeof copy->nonce);
     keep(&copy->call.found, copy->found, sizeof copy->found);
-    keep(&copy->call.mark, copy->mark, sizeof copy->mark);
+    keep(&copy->call.quarantine, copy->quarantine, sizeof copy->quarantine);
     keep(&copy->call.dead, copy->dead, sizeof copy->dead);
     keep(&copy->call.latest, copy->latest, sizeof copy->latest);
     keep(&copy->call.witnesses, copy->witnesses, sizeof copy->witnesses);
@@ -41,21 +41,22 @@ void simreply_keep(struct simreply *answer)
     keep(&reply->value, answer->value, sizeof answer->value);
     keep(&reply->slots, answer->slots, sizeof answer->slots);
     keep(&reply->names, answer->names, sizeof answer->names);
-    keep(&reply->look.admit, answer->admit, sizeof answer->admit);
-    keep(&reply->look.mark, answer->mark, sizeof answer->mark);
-    keep(&reply->look.taken, answer->taken, sizeof answer->taken);
-    keep(&reply->look.passed, answer->passed, sizeof answer->passed);
-    keep(&reply->look.witnesses, answer->witnesses, sizeof answer->witnesses);
-    keep(&reply->look.trace, answer->trace, sizeof answer->trace);
+    keep(&reply->probe.admit, answer->admit, sizeof answer->admit);
+    keep(&reply->probe.quarantine, answer->quarantine,
+         sizeof answer->quarantine);
+    keep(&reply->probe.taken, answer->taken, sizeof answer->taken);
+    keep(&reply->probe.passed, answer->passed, sizeof answer->passed);
+    keep(&reply->probe.witnesses, answer->witnesses, sizeof answer->witnesses);
+    keep(&reply->probe.trace, answer->trace, sizeof answer->trace);
 }
 
 const char *simcall_name(enum call_kind kind)
 {
     static const char *const names[CALL_KINDS] = {
-        [CALL_LOOK] = "look",       [CALL_ADMIT] = "admit",
+        [CALL_PROBE] = "probe",     [CALL_ADMIT] = "admit",
         [CALL_READMIT] = "readmit", [CALL_REVOKE] = "revoke",
         [CALL_ACQUIRE] = "acquire", [CALL_REPEAT] = "repeat",
-        [CALL_EXTEND] = "extend",   [CALL_REPAIR] = "repair",
+        [CALL_EXTEND] = "extend",   [CALL_REPLICATE] = "replicate",
         [CALL_RELEASE] = "release", [CALL_INSPECT] = "inspect",
         [CALL_TOKENS] = "tokens",   [CALL_LISTEN] = "listen",
         [CALL_SCAN] = "scan",       [CALL_SLOTS] = "slots",

@@ -1,5 +1,5 @@
 /*
- * The holders of shared locks in the memory of a simulated node: what sorted
+ * The holders of shared locks in the data of a simulated node: what sorted
  * sets are on a real one.
  *
  * Members that somebody else put under a key are holders, too, if only here.
@@ -26,7 +26,7 @@ const struct simholder *simholders_next(const struct simmemory *memory,
 const struct simholder *simholders_last(const struct simmemory *memory,
                                         int resource);
 
-/* Whether it has the form of a shared token, as scripts look at it. */
+/* Whether it has the form of a shared token, as scripts examine it. */
 bool simholders_is_token(const struct simholder *holder);
 
 /* How many there are, the intent of a writer and those that have ended

@@ -75,8 +75,8 @@ enum vote simkeys_lack_memory(struct simreply *answer)
     return VOTE_UNFIT;
 }
 
-enum vote simkeys_look(const struct simbatch *batch, const struct simkey *key,
-                       struct simreply *answer)
+enum vote simkeys_probe(const struct simbatch *batch, const struct simkey *key,
+                        struct simreply *answer)
 {
     struct call_reply *reply = &answer->reply;
     if (key == NULL)
@@ -103,7 +103,7 @@ static int slot_number(int slot)
     static int slots[SIM_RESOURCES];
     if (slots[0] == 0)
         for (int i = 0; i < SIM_RESOURCES; i++)
-            slots[i] = fence_slot(span_of(simnode_resource(i)));
+            slots[i] = fence_bucket(span_of(simnode_resource(i)));
     for (int i = 0; i < SIM_RESOURCES; i++)
         if (slots[i] == slot)
             return i;
@@ -113,14 +113,14 @@ static int slot_number(int slot)
 int64_t simkeys_number(const struct simbatch *batch, const struct simcall *call,
                        int place)
 {
-    return batch->memory->highest[slot_number(call->call.slots[place])];
+    return batch->memory->highest[slot_number(call->call.buckets[place])];
 }
 
 void simkeys_write(const struct simbatch *batch, const struct simcall *call,
                    int place, int64_t number)
 {
     struct simmemory *memory = batch->memory;
-    memory->highest[slot_number(call->call.slots[place])] = number;
+    memory->highest[slot_number(call->call.buckets[place])] = number;
     if (memory->max_token.is_there && number > memory->max_token.it)
         memory->max_token.it = number;
 }
@@ -128,7 +128,7 @@ void simkeys_write(const struct simbatch *batch, const struct simcall *call,
 struct simwriters *simkeys_writers(const struct simbatch *batch,
                                    const struct simcall *call, int place)
 {
-    return &batch->memory->writers[slot_number(call->call.slots[place])];
+    return &batch->memory->writers[slot_number(call->call.buckets[place])];
 }
 
 /* ---- tombstones ---------------------------------------------------------- */
@@ -196,7 +196,7 @@ int64_t simkeys_repeated(struct span value, const struct call *call)
     enum { HASH_AT = 57, HASH_LEN = 1 + KEY_HASH_LEN };
     struct token_parts other;
     bool is_repeated =
-        (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR) &&
+        (call->kind == CALL_REPEAT || call->kind == CALL_REPLICATE) &&
         token_parse(value, &other) && other.key_hash.len > 0 &&
         call->token.len >= HASH_AT + HASH_LEN &&
         value.ptr[TOKEN_NUMBER_LEN] == call->token.ptr[TOKEN_NUMBER_LEN] &&

@@ -22,15 +22,15 @@ void simkeys_set(const struct simbatch *batch, const struct simcall *call,
                  int resource, int64_t ttl_ms);
 
 /* What is told of a key; NULL: that there is none. */
-enum vote simkeys_look(const struct simbatch *batch, const struct simkey *key,
-                       struct simreply *answer);
+enum vote simkeys_probe(const struct simbatch *batch, const struct simkey *key,
+                        struct simreply *answer);
 
 /* The node is above maxmemory, and sets nothing new. */
 enum vote simkeys_lack_memory(struct simreply *answer);
 
 /*
- * What a repair or a forced release leaves behind, so that no other repair of
- * its token follows it; and whether such a tombstone is there.
+ * What a replication or a forced release leaves behind, so that no other
+ * replication of its token follows it; and whether such a tombstone is there.
  */
 void simkeys_bury(const struct simbatch *batch, const struct simcall *call);
 bool simkeys_is_buried(const struct simbatch *batch,

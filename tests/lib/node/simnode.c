@@ -11,7 +11,7 @@
 
 /* ---- votes -------------------------------------------------------------- */
 
-/* The node has the admission that the caller saw, and it is of this memory. */
+/* The node has the admission that the caller saw, and it is of this data. */
 static bool has_admission(const struct simbatch *batch,
                           const struct simcall *call)
 {
@@ -31,7 +31,7 @@ static bool is_admitted(struct simbatch *batch, const struct simcall *call)
     return batch->is_admitted;
 }
 
-/* What acquire, extend and repair answer before they look at the lock. */
+/* What acquire, extend and replicate answer before they examine the lock. */
 static enum vote refusal(struct simbatch *batch, const struct simcall *call)
 {
     if (!is_admitted(batch, call))
@@ -82,7 +82,7 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
                                        batch->clock_us / 1000))
             held = NULL;
         if (held != NULL && !may_replace(held, ask))
-            return simkeys_look(batch, held, answer);
+            return simkeys_probe(batch, held, answer);
         if (highest >= ask->number) {
             answer->reply.highest = highest;
             return VOTE_STALE;
@@ -149,10 +149,10 @@ static enum vote extend(struct simbatch *batch, const struct simcall *call,
     if (missing > 0 && (other == NULL || call->names > 1))
         answer->reply.highest = missing;
     if (other != NULL)
-        return simkeys_look(batch, other, answer);
+        return simkeys_probe(batch, other, answer);
     if (missing > 0)
         return VOTE_FREE;
-    if (call->call.ttl_ms == 0) /* only a look */
+    if (call->call.ttl_ms == 0) /* only a probe */
         return VOTE_EXTENDED;
     simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {
@@ -164,8 +164,8 @@ static enum vote extend(struct simbatch *batch, const struct simcall *call,
     return VOTE_EXTENDED;
 }
 
-static enum vote repair(struct simbatch *batch, const struct simcall *call,
-                        struct simreply *answer)
+static enum vote replication(struct simbatch *batch, const struct simcall *call,
+                             struct simreply *answer)
 {
     int missing;
     const struct call *ask = &call->call;
@@ -175,10 +175,10 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
     if (ask->number - batch->clock_us > ask->window_us)
         return VOTE_OUT_OF_RANGE;
     if (simshared_is(call))
-        return simshared_repair(batch, call, answer);
+        return simshared_replication(batch, call, answer);
     const struct simkey *other = find_other(batch, call, &missing);
     if (other != NULL)
-        return simkeys_look(batch, other, answer);
+        return simkeys_probe(batch, other, answer);
     if (missing == 0)
         return VOTE_GRANTED;
     if ((missing & ~ask->seen) != 0 || simkeys_is_buried(batch, call))
@@ -210,7 +210,7 @@ static enum vote inspect(struct simbatch *batch, const struct simcall *call,
     for (int i = 0; i < call->names; i++) {
         const struct simkey *held = lock_at(batch, call, i);
         if (held != NULL)
-            return simkeys_look(batch, held, answer);
+            return simkeys_probe(batch, held, answer);
     }
     return answer_missing(batch, call);
 }
@@ -241,7 +241,7 @@ static enum vote release(struct simbatch *batch, const struct simcall *call,
         }
     }
     if (other != NULL)
-        return simkeys_look(batch, other, answer);
+        return simkeys_probe(batch, other, answer);
     if (missing > 0)
         return answer_missing(batch, call);
     answer->reply.listeners = most;
@@ -332,7 +332,7 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
     switch (call->call.kind) {
-    case CALL_LOOK:
+    case CALL_PROBE:
     case CALL_ADMIT:
     case CALL_READMIT:
     case CALL_REVOKE:
@@ -342,8 +342,8 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
         return acquire(batch, call, answer);
     case CALL_EXTEND:
         return extend(batch, call, answer);
-    case CALL_REPAIR:
-        return repair(batch, call, answer);
+    case CALL_REPLICATE:
+        return replication(batch, call, answer);
     case CALL_RELEASE:
         return release(batch, call, answer);
     case CALL_INSPECT:

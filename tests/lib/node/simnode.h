@@ -36,7 +36,7 @@ struct simcall {
     char admit[CALL_STATE_MAX];
     char nonce[CALL_NONCE_MAX];
     char found[CALL_STATE_MAX];
-    char mark[CALL_STATE_MAX];
+    char quarantine[CALL_STATE_MAX];
     char dead[CALL_STATE_MAX];
     char latest[INCARNATION_LEN];
     char witnesses[CALL_WITNESSES_MAX];
@@ -51,7 +51,7 @@ struct simreply {
     char slots[SIM_SLOTS + 2];
     char names[SIM_NAMES_TOLD];
     char admit[CALL_STATE_MAX];
-    char mark[CALL_STATE_MAX];
+    char quarantine[CALL_STATE_MAX];
     char taken[CALL_STATE_MAX];
     char passed[CALL_STATE_MAX];
     char witnesses[CALL_WITNESSES_MAX];
@@ -91,7 +91,8 @@ struct simwriters {
     int64_t number;
 };
 
-/* That a repair of a token has set something, or it was released by force. */
+/* That a replication of a token has set something, or it was released by force.
+ */
 struct simtombstone {
     int64_t until_ms; /* the last moment, in the node's clock */
     uint64_t token;   /* a hash of it, whatever its form */
@@ -130,14 +131,14 @@ struct simmemory {
     struct simnumber listened_until_us;
     char durable; /* '0', '1'; 0: not there */
     char admit[CALL_STATE_MAX + 1];
-    char mark[CALL_STATE_MAX + 1];
+    char quarantine[CALL_STATE_MAX + 1];
     char taken[CALL_STATE_MAX + 1];
     char passed[SIM_PASSED_MAX + 1];
     char dead[CALL_STATE_MAX + 1];
     struct simwitness witnesses[SIM_WITNESSES];
 };
 
-/* What the script asks the server for: no part of its memory. */
+/* What the script asks the server for: no part of its data. */
 struct simprocess {
     char replid[SIM_REPLID_LEN + 1];
     int64_t evicted;  /* keys that it has thrown away */

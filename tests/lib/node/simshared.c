@@ -284,7 +284,7 @@ static enum vote tell_kept(const struct simbatch *batch,
                            struct simreply *answer)
 {
     struct call_reply *reply = &answer->reply;
-    (void)simkeys_look(batch, simkeys_at(batch, call, place), answer);
+    (void)simkeys_probe(batch, simkeys_at(batch, call, place), answer);
     if (reply->holders == 0)
         reply->holders = 1;
     if (reply->pttl_ms < 0)
@@ -301,7 +301,7 @@ enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
     for (int i = 0; i < call->names; i++) {
         const struct simkey *held = refusing(batch, call, i);
         if (held != NULL)
-            return simkeys_look(batch, held, answer);
+            return simkeys_probe(batch, held, answer);
         int64_t least = writers_number(batch, call, i);
         int64_t min_token = batch->memory->min_token.it;
         if (ask->number <= (least > min_token ? least : min_token)) {
@@ -349,10 +349,10 @@ enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
     if (missing > 0 && (other == NULL || call->names > 1))
         answer->reply.highest = missing;
     if (other != NULL)
-        return simkeys_look(batch, other, answer);
+        return simkeys_probe(batch, other, answer);
     if (missing > 0)
         return VOTE_FREE;
-    if (call->call.ttl_ms == 0) /* only a look */
+    if (call->call.ttl_ms == 0) /* only a probe */
         return VOTE_EXTENDED;
     simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {
@@ -380,13 +380,14 @@ static bool is_replaced(const struct simbatch *batch,
            number > call->call.number;
 }
 
-enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
-                           struct simreply *answer)
+enum vote simshared_replication(struct simbatch *batch,
+                                const struct simcall *call,
+                                struct simreply *answer)
 {
     for (int i = 0; i < call->names; i++) {
         const struct simkey *held = refusing(batch, call, i);
         if (held != NULL)
-            return simkeys_look(batch, held, answer);
+            return simkeys_probe(batch, held, answer);
     }
     int missing = 0;
     bool is_other = false;

@@ -10,14 +10,15 @@
 /* Whether the call's token has the shared form. */
 bool simshared_is(const struct simcall *call);
 
-/* What they answer when admission, deadline and number, and of a repair the
- * slots, are as they should be. */
+/* What they answer when admission, deadline and number, and of a replication
+ * the slots, are as they should be. */
 enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
                             struct simreply *answer);
 enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
                            struct simreply *answer);
-enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
-                           struct simreply *answer);
+enum vote simshared_replication(struct simbatch *batch,
+                                const struct simcall *call,
+                                struct simreply *answer);
 
 /* What a release finds in one of its places. */
 enum simleft {

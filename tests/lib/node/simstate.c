@@ -9,7 +9,7 @@ bool simstate_is_there(const struct simmemory *memory)
     for (int i = 0; i < SIM_RESOURCES; i++)
         if (memory->highest[i] != 0)
             return true;
-    return memory->admit[0] != '\0' || memory->mark[0] != '\0' ||
+    return memory->admit[0] != '\0' || memory->quarantine[0] != '\0' ||
            memory->durable != 0 || memory->max_ttl_ms.is_there ||
            memory->generation.is_there || memory->until_us.is_there ||
            memory->min_token.is_there || memory->evicted.is_there ||
@@ -18,7 +18,7 @@ bool simstate_is_there(const struct simmemory *memory)
            memory->dead[0] != '\0' || memory->witnesses[0].name[0] != '\0';
 }
 
-/* ---- admissions and marks ----------------------------------------------- */
+/* ---- admissions and quarantine records ----------------------------------- */
 
 static bool is_text(struct span span, const char *text)
 {
@@ -35,7 +35,8 @@ static int epoch_of(const char *text)
     return atoi(text);
 }
 
-/* The incarnation in an admission or a mark, "" if there is none. */
+/* The incarnation in an admission or a quarantine record, "" if there is none.
+ */
 static void read_incarnation(const char *state,
                              char incarnation[INCARNATION_LEN + 1])
 {
@@ -80,7 +81,7 @@ static bool is_named(const char *text, const struct simcall *call)
     return strncmp(text, name.ptr, name.len) == 0;
 }
 
-/* ":<run_id>:<replication ID>" of the caller and of this memory. */
+/* ":<run_id>:<replication ID>" of the caller and of this data. */
 static void print_life(const struct simbatch *batch, const struct simcall *call,
                        char text[CALL_STATE_MAX + 1])
 {
@@ -99,7 +100,8 @@ static bool is_of_life(const struct simbatch *batch, const struct simcall *call,
     return len >= tail && strcmp(text + len - tail, life) == 0;
 }
 
-/* Whether it is the admission or the mark of this node, in this memory. */
+/* Whether it is the admission or the quarantine record of this node, in this
+ * data. */
 static bool is_current(const struct simbatch *batch, const struct simcall *call,
                        const char *text)
 {
@@ -117,7 +119,8 @@ static bool has_name(const struct simcall *call, const char *text)
                INCARNATION_LEN;
 }
 
-/* Whether a mark takes the node from the configuration that admitted it. */
+/* Whether a quarantine record takes the node from the configuration that
+ * admitted it. */
 static bool is_to_be_taken(const struct simbatch *batch,
                            const struct simcall *call)
 {
@@ -151,7 +154,7 @@ static void write_admit(struct simbatch *batch, const struct simcall *call,
     batch->is_known = false;
 }
 
-static void write_mark(struct simbatch *batch, const struct simcall *call)
+static void write_quarantine(struct simbatch *batch, const struct simcall *call)
 {
     char life[CALL_STATE_MAX + 1];
     enum { TIME_DIGITS = 16 };
@@ -166,10 +169,11 @@ static void write_mark(struct simbatch *batch, const struct simcall *call)
             time_us = atoll(digits) + 1;
     }
     print_life(batch, call, life);
-    int len = snprintf(batch->memory->mark, sizeof batch->memory->mark,
-                       "%.*s%016lld%.*s%s", (int)name.len, name.ptr,
-                       (long long)time_us, (int)nonce.len, nonce.ptr, life);
-    assert(len < (int)sizeof batch->memory->mark);
+    int len =
+        snprintf(batch->memory->quarantine, sizeof batch->memory->quarantine,
+                 "%.*s%016lld%.*s%s", (int)name.len, name.ptr,
+                 (long long)time_us, (int)nonce.len, nonce.ptr, life);
+    assert(len < (int)sizeof batch->memory->quarantine);
 }
 
 static int64_t greater(int64_t a, int64_t b)
@@ -234,7 +238,7 @@ static bool hear(struct simmemory *memory, struct span told, bool is_stored,
         len += INCARNATION_LEN;
         at = equals + 1 + INCARNATION_LEN + 1;
     }
-    answer->reply.look.witnesses = (struct span){answer->witnesses, len};
+    answer->reply.probe.witnesses = (struct span){answer->witnesses, len};
     return is_news;
 }
 
@@ -278,17 +282,17 @@ static void write_admission(struct simbatch *batch, const struct simcall *call,
     struct simmemory *memory = batch->memory;
     int64_t above = greater(memory->generation.it, call->call.high_water);
     char incarnation[INCARNATION_LEN + 1];
-    read_incarnation(memory->mark, incarnation);
+    read_incarnation(memory->quarantine, incarnation);
     write_admit(batch, call, incarnation, 0);
     batch->generation = greater(above, call->call.median_us) + 1;
     memory->durable = is_durable ? '1' : '0';
     memory->generation = simnumber(batch->generation);
     memory->evicted = simnumber(batch->process->evicted);
-    memory->mark[0] = '\0';
+    memory->quarantine[0] = '\0';
     clear_taken(memory);
     keep_dead(memory, call->call.dead);
     (void)hear(memory, call->call.witnesses, true, answer);
-    answer->reply.look.witnesses = (struct span){NULL, 0};
+    answer->reply.probe.witnesses = (struct span){NULL, 0};
 }
 
 /* ---- traces ------------------------------------------------------------- */
@@ -299,10 +303,10 @@ static void make_trace(const struct simbatch *batch, struct simreply *answer)
                        batch->process->replid, (long long)batch->process->read,
                        (long long)batch->clock_us);
     assert(len < (int)sizeof answer->trace);
-    answer->reply.look.trace = (struct span){answer->trace, (size_t)len};
+    answer->reply.probe.trace = (struct span){answer->trace, (size_t)len};
 }
 
-/* The replication ID of the trace, if that shows that this memory is still the
+/* The replication ID of the trace, if that shows that this data is still the
  * one from then, although its ID is another one; empty: it does not. */
 static struct span id_before(const struct simbatch *batch,
                              const struct simcall *call)
@@ -342,10 +346,10 @@ static void follow_all(struct simbatch *batch, const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
     struct span id = id_before(batch, call);
-    if (id.len == 0 || is_current(batch, call, memory->mark))
+    if (id.len == 0 || is_current(batch, call, memory->quarantine))
         return;
     follow(batch, call, id, memory->admit);
-    follow(batch, call, id, memory->mark);
+    follow(batch, call, id, memory->quarantine);
     follow(batch, call, id, memory->taken);
     batch->is_known = false;
 }
@@ -383,14 +387,15 @@ static bool has_lost(struct simbatch *batch, const struct simcall *call)
     return false;
 }
 
-/* What is taken is kept through the marks of others, not through a loss. */
-static void mark_anew(struct simbatch *batch, const struct simcall *call,
-                      bool is_lost)
+/* What is taken is kept through the quarantine records of others, not through a
+ * loss. */
+static void quarantine_anew(struct simbatch *batch, const struct simcall *call,
+                            bool is_lost)
 {
     struct simmemory *memory = batch->memory;
     char configuration[CALL_STATE_MAX + 1];
     print_configuration(call, configuration);
-    const char *colon = strchr(memory->mark, ':');
+    const char *colon = strchr(memory->quarantine, ':');
     colon = colon != NULL ? strchr(colon + 1, ':') : NULL;
     size_t len = strlen(memory->passed);
     if (is_lost || !is_taken(batch, call))
@@ -401,106 +406,106 @@ static void mark_anew(struct simbatch *batch, const struct simcall *call,
         strcpy(memory->taken, memory->admit);
         memory->passed[0] = '\0';
     } else if (memory->taken[0] != '\0' && colon != NULL &&
-               !begins(memory->mark, configuration)) {
-        size_t more = (size_t)(colon + 1 - memory->mark);
+               !begins(memory->quarantine, configuration)) {
+        size_t more = (size_t)(colon + 1 - memory->quarantine);
         assert(len + more <= SIM_PASSED_MAX);
-        memcpy(memory->passed + len, memory->mark, more);
+        memcpy(memory->passed + len, memory->quarantine, more);
         memory->passed[len + more] = '\0';
     }
-    write_mark(batch, call);
+    write_quarantine(batch, call);
 }
 
-/* Whether it could not tell of one more mark that it passed. */
+/* Whether it could not tell of one more quarantine record that it passed. */
 static bool is_full(const struct simbatch *batch, const struct simcall *call)
 {
     const struct simmemory *memory = batch->memory;
     char configuration[CALL_STATE_MAX + 1];
     print_configuration(call, configuration);
-    const char *colon = strchr(memory->mark, ':');
+    const char *colon = strchr(memory->quarantine, ':');
     colon = colon != NULL ? strchr(colon + 1, ':') : NULL;
-    size_t more = colon != NULL ? (size_t)(colon + 1 - memory->mark) : 0;
+    size_t more = colon != NULL ? (size_t)(colon + 1 - memory->quarantine) : 0;
     return is_taken(batch, call) && !is_to_be_taken(batch, call) &&
-           !begins(memory->mark, configuration) &&
+           !begins(memory->quarantine, configuration) &&
            strlen(memory->passed) + more > SIM_PASSED_TOLD;
 }
 
-static enum call_look_word mark_if_bare(struct simbatch *batch,
-                                        const struct simcall *call)
+static enum call_probe_word quarantine_if_bare(struct simbatch *batch,
+                                               const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
     const struct call *ask = &call->call;
-    bool may_mark = ask->nonce.len > 0;
-    bool may_renew = may_mark && ask->is_renewing;
+    bool may_quarantine = ask->nonce.len > 0;
+    bool may_renew = may_quarantine && ask->is_renewing;
     bool is_disputed =
-        (ask->is_renewing && is_before(memory->mark, ask->latest)) ||
-        (ask->is_objecting && memory->mark[0] != '\0' &&
-         is_text(call_state_part(span_of(memory->mark), CALL_STATE_NEWS),
+        (ask->is_renewing && is_before(memory->quarantine, ask->latest)) ||
+        (ask->is_objecting && memory->quarantine[0] != '\0' &&
+         is_text(call_state_part(span_of(memory->quarantine), CALL_STATE_NEWS),
                  "first"));
-    bool is_marked = is_current(batch, call, memory->mark);
-    if (is_marked && !(is_disputed && may_mark))
-        return LOOK_MARKED;
+    bool is_quarantined = is_current(batch, call, memory->quarantine);
+    if (is_quarantined && !(is_disputed && may_quarantine))
+        return PROBE_QUARANTINED;
     if (is_full(batch, call) && !ask->is_established && !may_renew)
-        return LOOK_FOREIGN;
+        return PROBE_OTHER;
     bool is_fresh = !simstate_is_there(memory);
     bool is_early = ask->trace.len == 0 && is_of_run_id(call, memory->admit);
-    if (!may_mark || is_early)
-        return is_fresh ? LOOK_EMPTY : LOOK_BARE;
-    mark_anew(batch, call, is_marked || may_renew);
+    if (!may_quarantine || is_early)
+        return is_fresh ? PROBE_EMPTY : PROBE_BARE;
+    quarantine_anew(batch, call, is_quarantined || may_renew);
     if (epoch_of(memory->admit) < epoch_of(call->admit))
         forget(batch);
-    return is_fresh ? LOOK_FRESH : LOOK_CREATED;
+    return is_fresh ? PROBE_FRESH : PROBE_CREATED;
 }
 
-/* The word of a look; writes what a look writes. */
-static enum call_look_word look_at_state(struct simbatch *batch,
-                                         const struct simcall *call)
+/* The word of a probe; writes what a probe writes. */
+static enum call_probe_word probe_at_state(struct simbatch *batch,
+                                           const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
     char configuration[CALL_STATE_MAX + 1];
     const struct call *ask = &call->call;
     int epoch = epoch_of(call->admit);
-    bool may_mark = ask->nonce.len > 0;
+    bool may_quarantine = ask->nonce.len > 0;
     print_configuration(call, configuration);
     bool may_lower =
-        may_mark && ask->is_renewing && memory->mark[0] != '\0' &&
+        may_quarantine && ask->is_renewing && memory->quarantine[0] != '\0' &&
         !is_taken(batch, call) &&
-        begins(strchr(memory->mark, ':'), strchr(configuration, ':'));
+        begins(strchr(memory->quarantine, ':'), strchr(configuration, ':'));
     if (epoch_of(memory->admit) > epoch ||
-        (epoch_of(memory->mark) > epoch && !may_lower))
-        return LOOK_SUPERSEDED;
+        (epoch_of(memory->quarantine) > epoch && !may_lower))
+        return PROBE_SUPERSEDED;
     if (epoch_of(memory->admit) == epoch) {
         if (!begins(memory->admit, configuration))
-            return LOOK_FOREIGN;
+            return PROBE_OTHER;
         if (!is_named(memory->admit, call) &&
             is_of_life(batch, call, memory->admit))
-            return LOOK_MISNAMED;
+            return PROBE_MISNAMED;
     }
-    if (memory->mark[0] != '\0' && epoch_of(memory->mark) == epoch &&
-        is_taken(batch, call) && !begins(memory->mark, configuration) &&
-        !ask->is_established)
-        return LOOK_FOREIGN;
+    if (memory->quarantine[0] != '\0' &&
+        epoch_of(memory->quarantine) == epoch && is_taken(batch, call) &&
+        !begins(memory->quarantine, configuration) && !ask->is_established)
+        return PROBE_OTHER;
     if (memory->durable == '1' && !ask->is_durable)
         memory->durable = '0';
     if (memory->admit[0] != '\0' && has_lost(batch, call))
         forget(batch);
-    if (memory->generation.it < ask->high_water && may_mark) {
+    if (memory->generation.it < ask->high_water && may_quarantine) {
         forget(batch);
-        mark_anew(batch, call, true);
+        quarantine_anew(batch, call, true);
         memory->generation = simnumber(ask->high_water);
-        return LOOK_CREATED;
+        return PROBE_CREATED;
     }
-    if (is_admitted(batch, call) && may_mark && ask->is_renewing &&
+    if (is_admitted(batch, call) && may_quarantine && ask->is_renewing &&
         is_before(memory->admit, ask->latest))
         forget(batch);
     if (!is_admitted(batch, call))
-        return mark_if_bare(batch, call);
+        return quarantine_if_bare(batch, call);
     if (ask->is_watching)
-        return LOOK_ADMITTED;
+        return PROBE_ADMITTED;
     batch->generation = memory->generation.it + 1;
     memory->generation = simnumber(batch->generation);
     memory->max_ttl_ms =
         simnumber(greater(memory->max_ttl_ms.it, ask->max_ttl_ms));
-    return LOOK_ADMITTED;
+    return PROBE_ADMITTED;
 }
 
 /* Later incarnations that an admitted node stores change its admission. */
@@ -516,16 +521,16 @@ static void tell_news(struct simbatch *batch, const struct simcall *call)
 static void tell_taken(const struct simbatch *batch, const struct simcall *call,
                        struct simreply *answer)
 {
-    struct call_look *seen = &answer->reply.look;
+    struct call_probe *seen = &answer->reply.probe;
     const struct simmemory *memory = batch->memory;
     bool is_of_others =
-        seen->word == LOOK_SUPERSEDED || seen->word == LOOK_FOREIGN;
+        seen->word == PROBE_SUPERSEDED || seen->word == PROBE_OTHER;
     seen->taken = seen->passed = span_of("");
     if (is_taken(batch, call))
         seen->passed = span_of(memory->passed);
     else if (is_named(memory->admit, call))
         seen->passed = span_of(memory->dead);
-    if (seen->word == LOOK_BARE && is_to_be_taken(batch, call))
+    if (seen->word == PROBE_BARE && is_to_be_taken(batch, call))
         seen->taken = span_of(memory->admit);
     else if (is_taken(batch, call) &&
              (is_of_others || has_name(call, memory->taken)))
@@ -544,22 +549,22 @@ static void tell_taken(const struct simbatch *batch, const struct simcall *call,
         seen->passed.len = CALL_STATE_MAX;
 }
 
-static enum vote look(struct simbatch *batch, const struct simcall *call,
-                      struct simreply *answer)
+static enum vote probe(struct simbatch *batch, const struct simcall *call,
+                       struct simreply *answer)
 {
     struct simmemory *memory = batch->memory;
-    struct call_look *seen = &answer->reply.look;
+    struct call_probe *seen = &answer->reply.probe;
     follow_all(batch, call);
-    seen->word = look_at_state(batch, call);
+    seen->word = probe_at_state(batch, call);
     /* servers trust what it has heard of others */
-    bool counts = seen->word == LOOK_ADMITTED ||
+    bool counts = seen->word == PROBE_ADMITTED ||
                   (is_named(memory->admit, call) && memory->durable == '1');
     if (hear(memory, call->call.witnesses, counts, answer) &&
-        seen->word == LOOK_ADMITTED)
+        seen->word == PROBE_ADMITTED)
         tell_news(batch, call);
     seen->admit = span_of(memory->admit);
     tell_taken(batch, call, answer);
-    seen->mark = span_of(memory->mark);
+    seen->quarantine = span_of(memory->quarantine);
     seen->max_ttl_ms = memory->max_ttl_ms.it;
     seen->is_durable = memory->durable == '1';
     seen->generation = memory->generation.it;
@@ -575,28 +580,30 @@ static enum vote watch(struct simbatch *batch, const struct simcall *call,
                        struct simreply *answer)
 {
     const struct simmemory before = *batch->memory;
-    enum vote vote = look(batch, call, answer);
+    enum vote vote = probe(batch, call, answer);
     simreply_keep(answer);
     *batch->memory = before;
     batch->is_known = false;
-    if (answer->reply.look.word == LOOK_EMPTY && simstate_is_there(&before))
-        answer->reply.look.word = LOOK_BARE;
+    if (answer->reply.probe.word == PROBE_EMPTY && simstate_is_there(&before))
+        answer->reply.probe.word = PROBE_BARE;
     return vote;
 }
 
-/* Whether its mark is still the one that the caller has seen. */
-static bool is_marked(const struct simbatch *batch, const struct simcall *call)
+/* Whether its quarantine record is still the one that the caller has seen. */
+static bool is_quarantined(const struct simbatch *batch,
+                           const struct simcall *call)
 {
-    const char *mark = batch->memory->mark;
-    return mark[0] != '\0' && is_text(call->call.mark, mark) &&
-           is_current(batch, call, mark);
+    const char *quarantine = batch->memory->quarantine;
+    return quarantine[0] != '\0' &&
+           is_text(call->call.quarantine, quarantine) &&
+           is_current(batch, call, quarantine);
 }
 
 static enum vote give(struct simbatch *batch, const struct simcall *call,
                       struct simreply *answer)
 {
     struct simmemory *memory = batch->memory;
-    if (!is_marked(batch, call))
+    if (!is_quarantined(batch, call))
         return VOTE_CHANGED;
     memory->max_ttl_ms = simnumber(call->call.max_ttl_ms);
     memory->until_us = simnumber(0);
@@ -611,7 +618,7 @@ static enum vote readmit(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
     const struct simmemory *memory = batch->memory;
-    if (!is_marked(batch, call) || memory->admit[0] == '\0' ||
+    if (!is_quarantined(batch, call) || memory->admit[0] == '\0' ||
         !is_text(call->call.found, memory->admit) ||
         batch->process->evicted != 0)
         return VOTE_CHANGED;
@@ -627,12 +634,12 @@ static enum vote revoke(struct simbatch *batch, const struct simcall *call)
         memory->admit[0] != '\0' &&
         (is_admitted(batch, call) || is_text(call->call.found, memory->admit));
     bool has_taken =
-        memory->taken[0] != '\0' && is_current(batch, call, memory->mark);
+        memory->taken[0] != '\0' && is_current(batch, call, memory->quarantine);
     if (!is_found && !has_taken)
         return VOTE_CHANGED;
     forget(batch);
     clear_taken(memory);
-    write_mark(batch, call);
+    write_quarantine(batch, call);
     return VOTE_DONE;
 }
 
@@ -640,9 +647,9 @@ enum vote simstate_execute(struct simbatch *batch, const struct simcall *call,
                            struct simreply *answer)
 {
     switch (call->call.kind) {
-    case CALL_LOOK:
+    case CALL_PROBE:
         return call->call.is_watching ? watch(batch, call, answer)
-                                      : look(batch, call, answer);
+                                      : probe(batch, call, answer);
     case CALL_ADMIT:
         return give(batch, call, answer);
     case CALL_READMIT:

@@ -12,7 +12,7 @@ bool simstate_is_there(const struct simmemory *memory);
 /* The highest reported generation of the node with this name; 0: none. */
 int64_t simstate_witness(const struct simmemory *memory, const char *name);
 
-/* Look, admit, readmit, revoke. */
+/* Probe, admit, readmit, revoke. */
 enum vote simstate_execute(struct simbatch *batch, const struct simcall *call,
                            struct simreply *answer);
 

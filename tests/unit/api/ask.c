@@ -281,7 +281,7 @@ void ask_quarantine(void)
     for (int i = 0; i < 3; i++) {
         play_node_down(i);
         play_node_connect(i);
-        play_answer_look(i, LOOK_MARKED, "", PLAY_MARK(2));
+        play_answer_probe(i, PROBE_QUARANTINED, "", PLAY_QUARANTINE(2));
     }
     play.sent_count = 0;
 }

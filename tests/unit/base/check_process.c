@@ -91,7 +91,7 @@ TEST(as_many_bytes_are_filled_as_were_asked_for)
     static unsigned char bytes[LONG + 1];
     for (size_t len = 0; len <= LONG; len += 37) {
         memset(bytes, GUARD, sizeof bytes);
-        random_fill(bytes, len);
+        random_bytes(bytes, len);
         for (size_t i = len; i < sizeof bytes; i++)
             ck_assert_msg(bytes[i] == GUARD, "%zu of %zu", i, len);
         size_t same = 0, empty = 0;
@@ -109,7 +109,7 @@ TEST(no_token_is_like_another)
 {
     static unsigned char pieces[PIECES][PIECE];
     for (int i = 0; i < PIECES; i++)
-        random_fill(pieces[i], PIECE);
+        random_bytes(pieces[i], PIECE);
     for (int i = 0; i < PIECES; i++)
         for (int j = 0; j < i; j++)
             ck_assert(memcmp(pieces[i], pieces[j], PIECE) != 0);

@@ -57,15 +57,15 @@ static engine_op ask_and_refuse(const struct kind *it)
     play_answer(it->kind, 2, VOTE_NOT_ADMITTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     ck_assert_ptr_null(play_find(it->kind, 2));
-    ck_assert_ptr_nonnull(play_find(CALL_LOOK, 2));
+    ck_assert_ptr_nonnull(play_find(CALL_PROBE, 2));
     return op;
 }
 
-/* The look finds that node 2 has heard of another one's incarnation. */
+/* The inspection finds that node 2 has heard of another one's incarnation. */
 static void find_news(void)
 {
     play.news[2]++;
-    play_answer_look(2, LOOK_ADMITTED, "", "");
+    play_answer_probe(2, PROBE_ADMITTED, "", "");
 }
 
 SUITE(again);
@@ -95,8 +95,8 @@ TEST_RANGE(a_refused_call_is_sent_again_by_the_admission_that_was_found, 0,
     ck_assert_int_eq(again->call.number, before->call.number);
     ck_assert_int_eq(again->call.seen, before->call.seen);
     ck_assert_int_eq(again->call.ttl_ms, before->call.ttl_ms);
-    ck_assert_mem_eq(again->call.slots, before->call.slots,
-                     sizeof again->call.slots);
+    ck_assert_mem_eq(again->call.buckets, before->call.buckets,
+                     sizeof again->call.buckets);
     /* the same deadline, but for drift */
     ck_assert_int_ge(again->call.node_deadline_us,
                      before->call.node_deadline_us - 500);
@@ -122,7 +122,7 @@ TEST_RANGE(it_is_sent_as_often_as_news_come, 0, KINDS)
 }
 
 /* What begins meanwhile asks the node when it is known how, or not at all. */
-TEST_RANGE(what_begins_behind_it_waits_for_the_same_look, 0, KINDS)
+TEST_RANGE(what_begins_behind_it_waits_for_the_same_inspection, 0, KINDS)
 {
     const struct kind *it = &kinds[_i];
     engine_op op = ask_and_refuse(it), other = ask(it);
@@ -137,7 +137,7 @@ TEST_RANGE(what_begins_behind_it_waits_for_the_same_look, 0, KINDS)
     ck_assert_int_eq(play_outcome(other), (int)it->outcome);
 }
 
-/* ---- a look behind the news ---------------------------------------------- */
+/* ---- an inspection behind the news --------------------------------------- */
 
 /*
  * A heartbeat tells the news of node 2 first. Then two calls are under way: one
@@ -164,11 +164,11 @@ TEST_RANGE(a_refusal_of_an_earlier_call_costs_no_later_one_its_vote, 0, KINDS)
     const struct kind *it = &kinds[_i];
     engine_op before, behind = ask_before_and_behind_news(it, &before);
     play_answer(it->kind, 2, (int)it->vote);
-    if (it->vote == VOTE_FREE) /* says more once it was looked at */
+    if (it->vote == VOTE_FREE) /* says more once it was probed */
         ck_assert_int_eq(play_outcome(behind), OUTCOME_PENDING);
     else
         ck_assert_int_eq(play_outcome(behind), (int)it->outcome);
-    play_answer_look(2, LOOK_ADMITTED, "", "");
+    play_answer_probe(2, PROBE_ADMITTED, "", "");
     while (play_find(it->kind, 2) != NULL)
         play_answer(it->kind, 2, (int)it->vote);
     ck_assert_int_eq(play_outcome(before), (int)it->outcome);
@@ -186,7 +186,7 @@ TEST_RANGE(its_vote_is_lost_if_its_clock_has_stepped_meanwhile, 0, KINDS)
     play_confirm(2);
     for (int i = 0; i < PLAY_NODES; i++)
         if (i != 2)
-            play_answer_looks(i, LOOK_ADMITTED, "");
+            play_answer_probes(i, PROBE_ADMITTED, "");
     ck_assert_uint_eq(play.metrics.clock_steps[2], 1);
     while (play_find(it->kind, 2) != NULL)
         play_answer(it->kind, 2, (int)it->vote);
@@ -197,17 +197,17 @@ TEST_RANGE(its_vote_is_lost_if_its_clock_has_stepped_meanwhile, 0, KINDS)
 
 static void find_it_forgot(void)
 {
-    play_answer_look(2, LOOK_FRESH, "", PLAY_MARK(2));
+    play_answer_probe(2, PROBE_FRESH, "", PLAY_QUARANTINE(2));
 }
 
 static void find_another_configuration(void)
 {
-    play_answer_look(2, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
+    play_answer_probe(2, PROBE_OTHER, "1:ffffffffffffffff:run", "");
 }
 
 static void answer_with_an_error(void)
 {
-    play_answer(CALL_LOOK, 2, UNFIT(BUSY));
+    play_answer(CALL_PROBE, 2, UNFIT(BUSY));
 }
 
 static void go_down(void)
@@ -215,7 +215,7 @@ static void go_down(void)
     play_node_down(2);
 }
 
-/* The answer to the look may be lost with the connection. */
+/* The answer to the inspection may be lost with the connection. */
 static void go_down_first(void)
 {
     play.is_up[2] = false;
@@ -240,7 +240,7 @@ static const struct {
     int ballot;
 } ends[] = {
     {find_it_forgot, UNFIT(QUARANTINED)},
-    {find_another_configuration, UNFIT(FOREIGN)},
+    {find_another_configuration, UNFIT(OTHER)},
     {answer_with_an_error, UNFIT(QUARANTINED)},
     {go_down, UNFIT(QUARANTINED)},
     {go_down_first, UNFIT(UNREACHABLE)},
@@ -291,8 +291,9 @@ TEST_RANGE(after_a_client_that_left_nothing_is_sent, 0, KINDS)
     ck_assert_int_eq(play_count(it->kind), calls);
 }
 
-/* It waits for the last votes, whatever comes of them, and then repairs. */
-TEST(story_50_an_extension_is_repaired_behind_the_look)
+/* It waits for the last votes, whatever comes of them, and then replications.
+ */
+TEST(story_50_an_extension_is_replicated_behind_the_inspection)
 {
     scene("extend extend:eeqe =extended close extend:....f");
     find_news();
@@ -335,17 +336,18 @@ TEST_RANGE(a_node_that_may_not_vote_anyway_is_not_waited_for, 0, 2 * KINDS)
 
 GROUP(outdated, .set_up = begin, .tear_down = play_end);
 
-/* Node 3 tells of a machine that was marked later under the name of node 0. */
+/* Node 3 tells of a machine that was quarantined later under the name of node
+ * 0. */
 static void tell_of_a_twin(void)
 {
     struct call_reply reply = {
         .vote = VOTE_DONE,
-        .look = {.word = LOOK_ADMITTED,
-                 .admit = span_of(play_admission(3, false)),
-                 .is_durable = true,
-                 .generation = 2,
-                 .witnesses = play_heard(3, 0, 0, PLAY_INCARNATION(2))}};
-    play_reply(play_find(CALL_LOOK, 3), reply);
+        .probe = {.word = PROBE_ADMITTED,
+                  .admit = span_of(play_admission(3, false)),
+                  .is_durable = true,
+                  .generation = 2,
+                  .witnesses = play_heard(3, 0, 0, PLAY_INCARNATION(2))}};
+    play_reply(play_find(CALL_PROBE, 3), reply);
 }
 
 static void lose_and_tell(void)
@@ -360,21 +362,21 @@ static void reconnect_and_tell(void)
     tell_of_a_twin();
 }
 
-static void find_marked(void)
+static void find_quarantined(void)
 {
-    play_answer_look(0, LOOK_CREATED, "", PLAY_MARK(2));
+    play_answer_probe(0, PROBE_CREATED, "", PLAY_QUARANTINE(2));
 }
 
 /* By another server. */
 static void find_admitted_anew(void)
 {
     strcpy(play.incarnation[0], PLAY_INCARNATION(2));
-    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_answer_probe(0, PROBE_ADMITTED, "", "");
 }
 
 static void find_the_same(void)
 {
-    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_answer_probe(0, PROBE_ADMITTED, "", "");
 }
 
 static void lose(void)
@@ -388,7 +390,7 @@ static const struct {
 } turns[] = {
     {find_the_same, true},       {lose, true},
     {tell_of_a_twin, false},     {lose_and_tell, false},
-    {reconnect_and_tell, false}, {find_marked, false},
+    {reconnect_and_tell, false}, {find_quarantined, false},
     {find_admitted_anew, false},
 };
 
@@ -398,7 +400,7 @@ TEST_RANGE(story_45_a_vote_falls_with_the_memory_that_gave_it, 0, KINDS *TURNS)
 {
     const struct kind *it = &kinds[_i % KINDS];
     bool counts = turns[_i / KINDS].counts;
-    play_advance(1200000); /* the looks of a heartbeat are under way */
+    play_advance(1200000); /* the inspections of a heartbeat are under way */
     engine_op op = ask(it);
     play_answer_range(it->kind, 0, 2, (int)it->vote);
     turns[_i / KINDS].happens();

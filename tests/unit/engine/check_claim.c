@@ -88,7 +88,7 @@ TEST(after_one_that_was_known_another_may_be_in_doubt)
     expect_due(NOW_US + CLAIM_ANEW_US, ASKED_US + 5);
 }
 
-TEST(after_a_look_that_missed_it_every_grant_is_later)
+TEST(after_a_probe_that_missed_it_every_grant_is_later)
 {
     claim_find(&claim, ASKED_US - 1, NOW_US);
     claim_miss(&claim);

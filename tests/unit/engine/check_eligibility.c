@@ -1,5 +1,5 @@
 /*
- * How nodes that may have forgotten something get their vote: the others tell
+ * How nodes that may have lost something get their vote: the others tell
  * when all has ended that they have promised, or time has passed.
  */
 
@@ -9,23 +9,23 @@
 
 enum {
     SECOND = VOTERS_SECOND,
-    ASKED_US = HEARTBEAT_US + 1, /* the second look comes with a heartbeat */
+    ASKED_US = HEARTBEAT_US + 1, /* the second probe comes with a heartbeat */
 };
 
-static void mark(int node)
+static void quarantine(int node)
 {
     voters_pass(1);
-    voters_come(node, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(node, PROBE_FRESH, "", VOTERS_QUARANTINE);
 }
 
-/* All are looked at: the others are told of node 0's incarnation · and once
+/* All are probed: the others are told of node 0's incarnation · and once
  * more. */
 static void tell(void)
 {
     voters_pass(1);
     for (int i = 0; i < voters.settings.nodes; i++)
-        members_want_look(&voters.members, i, voters.now_us);
-    (void)voters_look_around();
+        members_want_probe(&voters.members, i, voters.now_us);
+    (void)voters_probe_around();
 }
 
 static void tell_twice(void)
@@ -34,11 +34,11 @@ static void tell_twice(void)
     tell();
 }
 
-/* One look at this node, which is admitted, whether it is due or not. */
-static void look_at(int node)
+/* One probe this node, which is admitted, whether it is due or not. */
+static void probe_at(int node)
 {
     voters_pass(1);
-    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(node, PROBE_ADMITTED, VOTERS_ADMIT, "");
 }
 
 SUITE(eligibility);
@@ -47,7 +47,8 @@ GROUP(asked, .set_up = voters_begin);
 
 /* ---- whom it asks -------------------------------------------------------- */
 
-/* Another server knows of a machine that was marked later under the name. */
+/* Another server knows of a machine that was quarantined later under the name.
+ */
 static void outdate(int node, int teller)
 {
     strcpy(voters.memory[teller].latest[node], VOTERS_INCARNATION(9));
@@ -56,7 +57,7 @@ static void outdate(int node, int teller)
 /*
  * The others: a admitted; d the same, but tells of no incarnation; o the same,
  * but node 1 knows it to be outdated; c the same, but its clock is not known
- * well; r restarted, with a memory that counts; m marked, and tells of the
+ * well; r restarted, with a memory that counts; m quarantined, and tells of the
  * incarnation all the same; - down.
  */
 static const struct {
@@ -83,11 +84,11 @@ static void bring(int node, char letter)
     voters_up(node);
     if (letter == 'm') {
         strcpy(voters.memory[node].latest[0], VOTERS_INCARNATION(2));
-        voters_found(node, LOOK_FRESH, "", VOTERS_MARK);
+        voters_found(node, PROBE_FRESH, "", VOTERS_QUARANTINE);
     } else if (letter == 'r')
-        voters_found(node, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+        voters_found(node, PROBE_CREATED, VOTERS_OLD_ADMIT, VOTERS_QUARANTINE);
     else
-        voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+        voters_found(node, PROBE_ADMITTED, VOTERS_ADMIT, "");
     if (letter == 'c' || letter == 'r') /* else it would be readmitted */
         voters.members.node[node].is_clock_good = false;
 }
@@ -98,7 +99,7 @@ TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_incarnation, sets)
     voters_begin_again();
     for (int i = 1; i < sets[_i].nodes; i++)
         bring(i, sets[_i].others[i - 1]);
-    mark(0);
+    quarantine(0);
     if (sets[_i].end == ASKED)
         voters_pass_until(MEMBER_ADMIT, ASKED_US);
     else if (sets[_i].end == IN_TIME)
@@ -109,29 +110,29 @@ TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_incarnation, sets)
         voters_give(MEMBER_ADMIT, 0);
 }
 
-/* ---- looks --------------------------------------------------------------- */
+/* ---- probes -------------------------------------------------------------- */
 
-/* The second look at each leaves when a majority of all knows of the
+/* The second probe of each leaves when a majority of all knows of the
  * incarnation. */
-TEST(each_is_looked_at_again_once_all_of_them_know)
+TEST(each_is_probed_at_again_once_all_of_them_know)
 {
     voters.members.node[4].is_clock_good = false;
     voters_admit_from(1);
-    mark(0);
-    look_at(1);
-    look_at(2);
-    look_at(1);
-    look_at(2);
-    look_at(3);
+    quarantine(0);
+    probe_at(1);
+    probe_at(2);
+    probe_at(1);
+    probe_at(2);
+    probe_at(3);
     int64_t together_us = voters.now_us;
-    look_at(3);
-    look_at(1);
+    probe_at(3);
+    probe_at(1);
     voters_pass(1);
     voters.trip_us = voters.now_us - together_us + 1; /* had left before */
-    voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(2, PROBE_ADMITTED, VOTERS_ADMIT, "");
     ck_assert(!rules_is_due(&voters.members, 0, voters.now_us + 1));
     voters.trip_us--;
-    voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(2, PROBE_ADMITTED, VOTERS_ADMIT, "");
     ck_assert(rules_is_due(&voters.members, 0, voters.now_us + 1));
 }
 
@@ -139,16 +140,16 @@ TEST(each_is_looked_at_again_once_all_of_them_know)
 TEST(one_that_comes_to_know_it_later_makes_all_be_asked_again)
 {
     voters_admit_from(1);
-    mark(0);
+    quarantine(0);
     for (int i = 1; i < 4; i++)
-        look_at(i);
-    look_at(1);
-    look_at(2);
-    look_at(4);
-    look_at(4);
+        probe_at(i);
+    probe_at(1);
+    probe_at(2);
+    probe_at(4);
+    probe_at(4);
     ck_assert(!rules_is_due(&voters.members, 0, voters.now_us + 1));
-    look_at(1);
-    look_at(2);
+    probe_at(1);
+    probe_at(2);
     ck_assert(rules_is_due(&voters.members, 0, voters.now_us + 1));
 }
 
@@ -156,23 +157,23 @@ TEST(a_node_that_is_about_to_lose_its_vote_tells_nothing)
 {
     voters_admit_from(1);
     voters_down(4);
-    mark(0);
+    quarantine(0);
     members_on_step(&voters.members, 1);
     for (int i = 0; i < 6; i++)
-        look_at(1 + i % 3);
+        probe_at(1 + i % 3);
     ck_assert(!rules_is_due(&voters.members, 0, voters.now_us + 1));
 }
 
 /* Each of the others, which answers a microsecond later. */
-static void expect_looks(void)
+static void expect_probes(void)
 {
     for (int i = 1; i < VOTERS_NODES; i++)
-        voters_expect(MEMBER_LOOK, i);
+        voters_expect(MEMBER_PROBE, i);
     voters_expect_nothing();
     voters_pass(1);
     voters.trip_us = 1;
     for (int i = 1; i < VOTERS_NODES; i++)
-        voters_found(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
+        voters_found(i, PROBE_ADMITTED, VOTERS_ADMIT, "");
     voters.trip_us = 0;
 }
 
@@ -180,15 +181,15 @@ static void expect_looks(void)
 TEST(the_others_are_asked_at_once_and_told_of_its_admission)
 {
     voters_admit_from(1);
-    mark(0);
-    expect_looks();
-    expect_looks();
+    quarantine(0);
+    expect_probes();
+    expect_probes();
     voters_pass(1);
     voters_do(MEMBER_ADMIT, 0);
-    voters_expect(MEMBER_LOOK, 0);
+    voters_expect(MEMBER_PROBE, 0);
     voters_pass(1);
-    voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    expect_looks();
+    voters_found(0, PROBE_ADMITTED, VOTERS_ADMIT, "");
+    expect_probes();
 }
 
 static void step(int node)
@@ -197,19 +198,19 @@ static void step(int node)
     members_on_done(&voters.members,
                     &(struct member_action){MEMBER_REVOKE, node},
                     voters.now_us); /* which another server did, too */
-    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(node, PROBE_ADMITTED, VOTERS_ADMIT, "");
 }
 
 static void forget(int node)
 {
-    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT_OF(VOTERS_INCARNATION(4)),
+    voters_found(node, PROBE_ADMITTED, VOTERS_ADMIT_OF(VOTERS_INCARNATION(4)),
                  "");
 }
 
 static void learn_of_a_twin(int node)
 {
     outdate(node, 2);
-    voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(2, PROBE_ADMITTED, VOTERS_ADMIT, "");
 }
 
 static const struct {
@@ -221,16 +222,16 @@ static const struct {
     {learn_of_a_twin, true},
 };
 
-/* Between the two looks at it: the first one does not count any more. */
+/* Between the two probes of it: the first one does not count any more. */
 TEST_EACH(who_may_not_be_the_same_any_more_begins_anew, losses)
 {
     voters_admit_from(1);
     voters_down(4);
-    mark(0);
+    quarantine(0);
     tell();
     losses[_i].happens(1);
-    look_at(2);
-    look_at(3);
+    probe_at(2);
+    probe_at(3);
     ck_assert(!rules_is_due(&voters.members, 0, voters.now_us + 1));
 }
 
@@ -240,7 +241,7 @@ TEST_EACH(what_was_told_by_all_stays_told, losses)
     voters_admit_from(1);
     voters_down(4);
     voters.memory[1].rest_us = SECOND;
-    mark(0);
+    quarantine(0);
     tell_twice();
     losses[_i].happens(1);
     voters_pass(SECOND + SECOND / 100 + 1);
@@ -248,15 +249,15 @@ TEST_EACH(what_was_told_by_all_stays_told, losses)
               losses[_i].counts_behind_it);
 }
 
-/* What was told for one mark tells nothing of another loss. */
+/* What was told for one quarantine record tells nothing of another loss. */
 TEST(story_25_every_loss_asks_anew)
 {
     voters_admit_from(1);
     voters.memory[2].rest_us = SECOND;
-    mark(0);
+    quarantine(0);
     tell_twice();
     voters_pass(1);
-    voters_found(0, LOOK_FRESH, "", VOTERS_OTHER_MARK); /* a FLUSHALL */
+    voters_found(0, PROBE_FRESH, "", VOTERS_OTHER_QUARANTINE); /* a FLUSHALL */
     voters.memory[2].rest_us = 10 * SECOND;
     voters_pass_until(MEMBER_ADMIT, ASKED_US + 10 * SECOND + SECOND / 10);
     voters_give(MEMBER_ADMIT, 0);
@@ -274,13 +275,13 @@ static const struct {
     {{0}, {70000000, 1000, 100, 0}, 1011},
 };
 
-/* A server's clock may be 1% fast. Only the second looks tell, and only those
+/* A server's clock may be 1% fast. Only the second probes tell, and only those
  * at others. */
 TEST_EACH(all_that_they_have_promised_ends_first, rests)
 {
     voters_admit_from(1);
     voters_down(4);
-    mark(0);
+    quarantine(0);
     for (int i = 0; i < VOTERS_NODES; i++)
         voters.memory[i].rest_us = rests[_i].first_us[i];
     tell();
@@ -292,23 +293,23 @@ TEST_EACH(all_that_they_have_promised_ends_first, rests)
     voters_give(MEMBER_ADMIT, 0);
 }
 
-/* By then one of them may have promised more, which it cannot have forgotten.
+/* By then one of them may have promised more, which it cannot have lost.
  */
-TEST(what_is_promised_behind_the_second_look_is_not_waited_for)
+TEST(what_is_promised_behind_the_second_probe_is_not_waited_for)
 {
     voters_admit_from(1);
     voters.memory[1].rest_us = 3 * SECOND;
-    mark(0);
+    quarantine(0);
     tell_twice();
     voters.memory[1].rest_us = voters.memory[2].rest_us = 60 * SECOND;
     voters_pass_until(MEMBER_ADMIT, 3 * SECOND + 3 * SECOND / 100 + 1);
 }
 
-TEST(the_highest_number_of_a_second_look_is_the_bar)
+TEST(the_highest_number_of_a_second_probe_is_the_bar)
 {
     voters.memory[4].number = 99; /* of one that is not asked in the end */
     voters_admit_from(1);
-    mark(0);
+    quarantine(0);
     tell();
     voters.memory[1].number = 7;
     voters.memory[2].number = 8;
@@ -325,7 +326,7 @@ TEST(without_the_clocks_none_is_admitted)
 {
     voters_know_clocks(false);
     voters_admit_from(1);
-    mark(0);
+    quarantine(0);
     voters_pass_without(MEMBER_ADMIT, 2 * (int64_t)VOTERS_QUARANTINE_US);
     voters_know_clocks(true);
     voters_give(MEMBER_ADMIT, 0);
@@ -335,17 +336,17 @@ TEST(without_the_clocks_none_is_admitted)
 
 GROUP(twins, .set_up = voters_begin);
 
-/* It does not vote, and nothing changes it: the two would mark each other for
- * ever. What it carries is looked at all the same. */
+/* It does not vote, and nothing changes it: the two would quarantine each other
+ * for ever. What it carries is probed all the same. */
 TEST_RANGE(story_45_a_machine_with_an_earlier_incarnation_has_no_say, 0, 2)
 {
     voters_admit_from(1);
-    voters_come(0, _i == 0 ? LOOK_ADMITTED : LOOK_MARKED, VOTERS_ADMIT,
-                _i == 0 ? "" : VOTERS_MARK);
+    voters_come(0, _i == 0 ? PROBE_ADMITTED : PROBE_QUARANTINED, VOTERS_ADMIT,
+                _i == 0 ? "" : VOTERS_QUARANTINE);
     outdate(0, 3);
     tell();
     voters_pass(HEARTBEAT_US);
-    (void)voters_look_around();
+    (void)voters_probe_around();
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     ck_assert(rules_is_outdated(&voters.members, 0));
     members_on_step(&voters.members, 0);
@@ -353,9 +354,9 @@ TEST_RANGE(story_45_a_machine_with_an_earlier_incarnation_has_no_say, 0, 2)
     ck_assert_int_eq(voters.members.witness.node[0].high_water, 0);
     for (int s = 0; s < 30; s++) {
         voters_pass(HEARTBEAT_US);
-        voters_expect(MEMBER_PROBE, 0);
-        voters_found(0, _i == 0 ? LOOK_ADMITTED : LOOK_MARKED, VOTERS_ADMIT,
-                     _i == 0 ? "" : VOTERS_MARK);
+        voters_expect(MEMBER_OBSERVE, 0);
+        voters_found(0, _i == 0 ? PROBE_ADMITTED : PROBE_QUARANTINED,
+                     VOTERS_ADMIT, _i == 0 ? "" : VOTERS_QUARANTINE);
         voters_wait();
     }
 }
@@ -373,7 +374,8 @@ static const struct {
     {0, 30 * SECOND, VOTERS_QUARANTINE_US + 30 * SECOND},
 };
 
-TEST_EACH(story_45_a_machine_is_marked_anew_when_the_other_one_is_gone, twins)
+TEST_EACH(story_45_a_machine_is_quarantined_anew_when_the_other_one_is_gone,
+          twins)
 {
     int64_t begin_us = voters.now_us;
     voters_admit_from(0);
@@ -386,13 +388,13 @@ TEST_EACH(story_45_a_machine_is_marked_anew_when_the_other_one_is_gone, twins)
             voters.memory[2].high_water[0] = us + 1;
         ck_assert(!rules_is_outdated(&voters.members, 0) ||
                   !rules_may_renew(&voters.members, 0, voters.now_us));
-        (void)voters_look_around();
+        (void)voters_probe_around();
         voters_pass(SECOND / 2);
     }
     voters.now_us =
         at_least(it->rose_us + 10 * SECOND, begin_us + twins[_i].renewed_us);
-    members_want_look(&voters.members, 0, voters.now_us);
-    voters_expect(MEMBER_LOOK, 0);
+    members_want_probe(&voters.members, 0, voters.now_us);
+    voters_expect(MEMBER_PROBE, 0);
 }
 
 /* ---- by time, if too few others can be asked ----------------------------- */
@@ -416,67 +418,67 @@ TEST_EACH(it_lasts_as_long_as_locks_and_numbers_that_were_forgotten, lengths)
     ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[_i].us);
 }
 
-TEST(before_an_admission_every_node_that_is_there_is_looked_at)
+TEST(before_an_admission_every_node_that_is_there_is_probed_at)
 {
     voters_admit_from(3);
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
     voters_pass(VOTERS_QUARANTINE_US - 1);
     voters_wait(); /* which is too early to count */
     voters_pass(HEARTBEAT_US);
-    voters_expect(MEMBER_LOOK, 0);
-    voters_expect(MEMBER_LOOK, 3);
-    voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
-    voters_found(3, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_expect(MEMBER_LOOK, 4);
+    voters_expect(MEMBER_PROBE, 0);
+    voters_expect(MEMBER_PROBE, 3);
+    voters_found(0, PROBE_QUARANTINED, "", VOTERS_QUARANTINE);
+    voters_found(3, PROBE_ADMITTED, VOTERS_ADMIT, "");
+    voters_expect(MEMBER_PROBE, 4);
     voters_expect_nothing();
-    voters_found(4, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(4, PROBE_ADMITTED, VOTERS_ADMIT, "");
     voters_expect(MEMBER_ADMIT, 0);
 }
 
 /* One that answers errors only would hold up all others for ever. */
-TEST(a_node_that_answers_no_look_holds_up_no_other)
+TEST(a_node_that_answers_no_probe_holds_up_no_other)
 {
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
     voters_pass(VOTERS_QUARANTINE_US);
     voters_up(1);
-    voters_expect(MEMBER_LOOK, 0);
-    voters_expect(MEMBER_LOOK, 1);
-    voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
+    voters_expect(MEMBER_PROBE, 0);
+    voters_expect(MEMBER_PROBE, 1);
+    voters_found(0, PROBE_QUARANTINED, "", VOTERS_QUARANTINE);
     voters_expect_nothing();
-    voters_fail(MEMBER_LOOK, 1);
+    voters_fail(MEMBER_PROBE, 1);
     voters_expect(MEMBER_ADMIT, 0);
 }
 
-TEST(a_node_that_answers_no_look_is_not_admitted)
+TEST(a_node_that_answers_no_probe_is_not_admitted)
 {
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
     voters_pass(VOTERS_QUARANTINE_US);
     for (int i = 0; i < 5; i++) {
-        voters_expect(MEMBER_LOOK, 0);
-        voters_fail(MEMBER_LOOK, 0);
+        voters_expect(MEMBER_PROBE, 0);
+        voters_fail(MEMBER_PROBE, 0);
         voters_expect_nothing();
         voters_pass(VOTERS_SECOND);
     }
-    ck_assert_int_eq(voters_look_around(), 1);
+    ck_assert_int_eq(voters_probe_around(), 1);
     voters_expect(MEMBER_ADMIT, 0);
 }
 
 TEST(a_lost_connection_does_not_stop_the_timer)
 {
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
     voters_pass(VOTERS_QUARANTINE_US / 2);
     voters_down(0);
     voters_pass(VOTERS_QUARANTINE_US - VOTERS_QUARANTINE_US / 2);
-    voters_come(0, LOOK_MARKED, "", VOTERS_MARK);
+    voters_come(0, PROBE_QUARANTINED, "", VOTERS_QUARANTINE);
     voters_expect(MEMBER_ADMIT, 0);
 }
 
 TEST(story_25_every_loss_has_a_timer_of_its_own)
 {
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
     voters_pass(VOTERS_QUARANTINE_US - 1);
-    (void)voters_look_around();
-    voters_found(0, LOOK_FRESH, "", VOTERS_OTHER_MARK); /* a FLUSHALL */
+    (void)voters_probe_around();
+    voters_found(0, PROBE_FRESH, "", VOTERS_OTHER_QUARANTINE); /* a FLUSHALL */
     voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(MEMBER_ADMIT, 0);
 }
@@ -485,16 +487,16 @@ TEST(story_25_every_loss_has_a_timer_of_its_own)
 TEST_RANGE(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2)
 {
     voters_admit_from(3);
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
     voters_pass(VOTERS_QUARANTINE_US);
     if (_i == 0)
         voters.memory[3].high_water[0] = 1; /* a twin promises */
-    else                                    /* … or was marked */
+    else                                    /* … or was quarantined */
         strcpy(voters.memory[3].latest[0], VOTERS_INCARNATION(3));
-    (void)voters_look_around();
+    (void)voters_probe_around();
     voters_expect_nothing();
     voters.memory[0].generation = 1;
-    voters_found(0, LOOK_CREATED, "", VOTERS_MARK_OF(4));
+    voters_found(0, PROBE_CREATED, "", VOTERS_QUARANTINE_OF(4));
     voters_pass_without(MEMBER_ADMIT, VOTERS_SECOND);
     ck_assert_int_eq(voters_remaining_us(0),
                      VOTERS_QUARANTINE_US - VOTERS_SECOND);
@@ -505,7 +507,7 @@ TEST(story_07_no_word_of_the_node_shortens_its_quarantine)
 {
     voters.memory[0] = (struct voters_memory){
         .generation = INT64_MAX, .rest_us = -1, .number = INT64_MAX};
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
     voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(MEMBER_ADMIT, 0);
 }
@@ -514,11 +516,11 @@ TEST(story_07_no_word_of_the_node_shortens_its_quarantine)
 
 TEST(story_33_the_greatest_ttl_governs_every_timer)
 {
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
-    voters_come(1, LOOK_FRESH, "", VOTERS_OTHER_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
+    voters_come(1, PROBE_FRESH, "", VOTERS_OTHER_QUARANTINE);
     voters_pass(VOTERS_QUARANTINE_US - 1);
     voters.max_ttl_ms = 2 * VOTERS_TTL_MS;
-    (void)voters_look_around();
+    (void)voters_probe_around();
     ck_assert_int_eq(rules_quarantine_us(&voters.members),
                      VOTERS_QUARANTINE_US + 60600000);
     voters_pass_until(MEMBER_ADMIT, 60600001);
@@ -530,25 +532,25 @@ TEST(a_lower_ttl_counts_once_no_node_names_the_greater_one)
 {
     voters.settings.max_ttl_ms = 1000;
     voters_begin_again();
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
-    voters_come(1, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
+    voters_come(1, PROBE_FRESH, "", VOTERS_QUARANTINE);
     ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
     voters.max_ttl_ms = 1000;
-    voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
+    voters_found(0, PROBE_QUARANTINED, "", VOTERS_QUARANTINE);
     ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
     voters_down(1);
     ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
     voters_up(1);
-    voters_found(1, LOOK_MARKED, "", VOTERS_MARK);
+    voters_found(1, PROBE_QUARANTINED, "", VOTERS_QUARANTINE);
     ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[1].us);
 }
 
 TEST(a_ttl_that_some_hand_wrote_counts_as_a_day_at_most)
 {
     voters.max_ttl_ms = INT64_MAX;
-    voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);
     ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[4].us);
     voters.max_ttl_ms = INT64_MIN;
-    voters_come(1, LOOK_FRESH, "", VOTERS_MARK);
+    voters_come(1, PROBE_FRESH, "", VOTERS_QUARANTINE);
     ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[4].us);
 }

@@ -1,6 +1,6 @@
 /*
- * Which nodes a server may mark, and which epoch counts: what a server with a
- * wrong configuration must leave alone.
+ * Which nodes a server may quarantine, and which epoch counts: what a server
+ * with a wrong configuration must leave alone.
  */
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 #define OF_EPOCH(epoch, fingerprint) epoch ":" fingerprint ":@:#:0:" VOTERS_LIFE
 #define OURS(epoch) OF_EPOCH(epoch, VOTERS_FINGERPRINT)
 #define OTHERS(epoch) OF_EPOCH(epoch, "ffffffffffffff05")
-#define MARK(epoch)                                                            \
+#define QUARANTINE(epoch)                                                      \
     epoch ":" VOTERS_FINGERPRINT                                               \
           ":name:" VOTERS_INCARNATION(2) ":"                                   \
                                          ":" VOTERS_LIFE
@@ -22,23 +22,23 @@ static void given(int epoch)
     voters_begin_again();
 }
 
-/* A look at the node, which is up from now on, finds this. */
-static void find(int node, enum call_look_word word, const char *admit,
-                 const char *mark)
+/* A probe the node, which is up from now on, finds this. */
+static void find(int node, enum call_probe_word word, const char *admit,
+                 const char *quarantine)
 {
     if (voters.members.node[node].phase == MEMBER_DOWN)
         voters_up(node);
-    voters_found(node, word, admit, mark);
+    voters_found(node, word, admit, quarantine);
 }
 
-/* The next look at the node, a heartbeat later. */
+/* The next probe of the node, a heartbeat later. */
 static void expect_next(enum member_action_kind kind, int node)
 {
     voters_pass(HEARTBEAT_US);
-    members_want_look(&voters.members, node, voters.now_us);
+    members_want_probe(&voters.members, node, voters.now_us);
     for (int i = 0; i < voters.settings.nodes; i++)
         if (i != node)
-            voters.members.node[i].look_due_us = INT64_MAX;
+            voters.members.node[i].probe_due_us = INT64_MAX;
     voters_expect(kind, node);
 }
 
@@ -56,50 +56,50 @@ SUITE(epoch, .set_up = voters_begin);
 
 /* ---- a name in use ------------------------------------------------------- */
 
-TEST(story_60_a_machine_is_not_marked_while_its_name_is_in_use)
+TEST(story_60_a_machine_is_not_quarantined_while_its_name_is_in_use)
 {
     tell_of_another(1000);
     voters_admit_from(1);
     voters_up(0);
-    voters_expect(MEMBER_PROBE, 0); /* though nothing is known of it */
-    voters_found(0, LOOK_EMPTY, "", "");
+    voters_expect(MEMBER_OBSERVE, 0); /* though nothing is known of it */
+    voters_found(0, PROBE_EMPTY, "", "");
     for (int generation = 1001; generation < 1100; generation++) {
         tell_of_another(generation);
         voters_pass(HEARTBEAT_US);
-        (void)voters_look_around();
+        (void)voters_probe_around();
         VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     }
     voters_pass(9 * VOTERS_SECOND);
-    (void)voters_look_around();
-    expect_next(MEMBER_LOOK, 0);
+    (void)voters_probe_around();
+    expect_next(MEMBER_PROBE, 0);
 }
 
 /* From before a restart: an admission under its own name; its address may have
  * changed. */
-TEST_RANGE(a_machine_that_kept_its_memory_is_marked_at_once, 0, 2)
+TEST_RANGE(a_machine_that_kept_its_memory_is_quarantined_at_once, 0, 2)
 {
     tell_of_another(1000);
     voters_admit_from(1);
     voters.has_moved = _i == 1;
     voters_up(0);
-    voters_expect(MEMBER_PROBE, 0);
-    voters_found(0, LOOK_BARE,
+    voters_expect(MEMBER_OBSERVE, 0);
+    voters_found(0, PROBE_BARE,
                  "1:" VOTERS_FINGERPRINT
                  ":@:" VOTERS_INCARNATION(5) ":0:" VOTERS_OTHER_RUN
                                              ":" VOTERS_MEMORY,
                  "");
-    voters_expect(MEMBER_LOOK, 0);
+    voters_expect(MEMBER_PROBE, 0);
 }
 
-TEST(nothing_is_marked_before_a_majority_was_looked_at)
+TEST(nothing_is_quarantined_before_a_majority_was_probed_at)
 {
     voters.members.is_queried = false;
     for (int i = 0; i < 3; i++) {
         voters_up(i);
-        voters_expect(MEMBER_PROBE, i);
-        voters_found(i, LOOK_BARE, "", "");
+        voters_expect(MEMBER_OBSERVE, i);
+        voters_found(i, PROBE_BARE, "", "");
     }
-    expect_next(MEMBER_LOOK, 0);
+    expect_next(MEMBER_PROBE, 0);
 }
 
 /* ---- the epoch of the nodes ---------------------------------------------- */
@@ -108,10 +108,10 @@ TEST_RANGE(story_60_the_epoch_of_the_nodes_counts, 1, 30)
 {
     given(_i);
     for (int i = 0; i < VOTERS_NODES; i++)
-        find(i, _i > 7 ? LOOK_BARE : LOOK_SUPERSEDED, OURS("7"), "");
+        find(i, _i > 7 ? PROBE_BARE : PROBE_SUPERSEDED, OURS("7"), "");
     ck_assert_int_eq(voters.members.epoch, 7);
     for (int i = 0; i < VOTERS_NODES; i++) {
-        voters_found(i, LOOK_ADMITTED, OURS("7"), "");
+        voters_found(i, PROBE_ADMITTED, OURS("7"), "");
         VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
     }
 }
@@ -119,8 +119,8 @@ TEST_RANGE(story_60_the_epoch_of_the_nodes_counts, 1, 30)
 /*
  * What nodes are found to carry, in turn: - is not seen; a digit, an admission
  * of ours of that epoch; a to d, one of other names of epoch 1 to 4; A and B, a
- * mark of other names; m and M, a mark of ours of epoch 3 and 20 on a node that
- * has never voted.
+ * quarantine record of other names; m and M, a quarantine record of ours of
+ * epoch 3 and 20 on a node that has never voted.
  */
 static const struct {
     int given;
@@ -140,7 +140,8 @@ static const struct {
     {1, false, "944--", 4, false}, /* that of most counts */
     {3, false, "b1---", 3, false}, /* a higher one is not followed past */
     {3, false, "B1---", 3, false},
-    /* marks on nodes that never voted do not bind, whoever left them */
+    /* quarantine records on nodes that never voted do not bind, whoever left
+       them */
     {2, false, "MMM--", 20, false},
     {2, false, "MMMa-", 2, false},
     {2, false, "MMMA-", 2, false},
@@ -158,14 +159,14 @@ static void find_letter(int node, char letter)
     const char *names = letter == 'm' || letter == 'M' || letter <= '9'
                             ? VOTERS_FINGERPRINT
                             : "ffffffffffffff05";
-    bool is_mark = is_upper || letter == 'm' || letter == 'M';
-    const char *text =
-        textf(is_mark ? "%d:%s:name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE
+    bool is_quarantine = is_upper || letter == 'm' || letter == 'M';
+    const char *text = textf(
+        is_quarantine ? "%d:%s:name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE
                       : "%d:%s:@:#:0:" VOTERS_LIFE,
-              epoch, names);
+        epoch, names);
     voters.memory[node].has_never_voted = letter == 'm' || letter == 'M';
-    find(node, epoch > voters.members.epoch ? LOOK_SUPERSEDED : LOOK_BARE,
-         is_mark ? "" : text, is_mark ? text : "");
+    find(node, epoch > voters.members.epoch ? PROBE_SUPERSEDED : PROBE_BARE,
+         is_quarantine ? "" : text, is_quarantine ? text : "");
 }
 
 TEST_EACH(stories_60_and_65_which_epoch_counts, epochs)
@@ -183,26 +184,26 @@ TEST_EACH(stories_60_and_65_which_epoch_counts, epochs)
 TEST(nodes_of_an_epoch_that_is_followed_are_not_foreign)
 {
     for (int i = 0; i < VOTERS_NODES; i++)
-        find(i, i == 0 ? LOOK_SUPERSEDED : LOOK_ADMITTED, OURS("3"), "");
-    ck_assert(!rules_has_foreign(&voters.members, voters.now_us));
-    find(0, LOOK_SUPERSEDED, OTHERS("4"), "");
-    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
+        find(i, i == 0 ? PROBE_SUPERSEDED : PROBE_ADMITTED, OURS("3"), "");
+    ck_assert(!rules_has_other(&voters.members, voters.now_us));
+    find(0, PROBE_SUPERSEDED, OTHERS("4"), "");
+    ck_assert(rules_has_other(&voters.members, voters.now_us));
 }
 
 /* One node of another installation that has the same names. */
 TEST(once_a_majority_told_it_one_node_changes_it_no_more)
 {
     for (int i = 0; i < 3; i++)
-        find(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
+        find(i, PROBE_ADMITTED, VOTERS_ADMIT, "");
     ck_assert(voters.members.is_epoch_known);
-    find(3, LOOK_SUPERSEDED, OURS("2"), "");
-    find(4, LOOK_SUPERSEDED, OURS("2"), "");
+    find(3, PROBE_SUPERSEDED, OURS("2"), "");
+    find(4, PROBE_SUPERSEDED, OURS("2"), "");
     ck_assert_int_eq(voters.members.epoch, 1);
     VOTERS_ASSERT_REFUSAL(3, STATE_SUPERSEDED);
     VOTERS_ASSERT_REFUSAL(0, STATE_NONE);
-    find(0, LOOK_EMPTY, "", ""); /* not even if they are more for a while */
-    find(1, LOOK_EMPTY, "", "");
-    find(3, LOOK_SUPERSEDED, OURS("2"), "");
+    find(0, PROBE_EMPTY, "", ""); /* not even if they are more for a while */
+    find(1, PROBE_EMPTY, "", "");
+    find(3, PROBE_SUPERSEDED, OURS("2"), "");
     ck_assert_int_eq(voters.members.epoch, 1);
 }
 
@@ -213,72 +214,73 @@ TEST(once_a_majority_told_it_one_node_changes_it_no_more)
  */
 TEST(an_epoch_that_is_followed_is_taken_over_anew)
 {
-    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_all(PROBE_ADMITTED, VOTERS_ADMIT, "");
     for (int i = 0; i < 3; i++)
-        voters_found(i, LOOK_SUPERSEDED, "", MARK("3"));
+        voters_found(i, PROBE_SUPERSEDED, "", QUARANTINE("3"));
     ck_assert_int_eq(voters.members.epoch, 3);
     ck_assert(!rules_is_established(&voters.members));
     for (int i = 0; i < 4; i++)
-        voters_found(i, LOOK_MARKED, "", MARK("3"));
-    voters.members.node[4].look_due_us = INT64_MAX;
+        voters_found(i, PROBE_QUARANTINED, "", QUARANTINE("3"));
+    voters.members.node[4].probe_due_us = INT64_MAX;
     ck_assert(!rules_has_taken_over(&voters.members));
     voters_pass_without(MEMBER_ADMIT, 2 * VOTERS_QUARANTINE_US);
 }
 
-/* ---- marks of a wrong epoch ---------------------------------------------- */
+/* ---- quarantine records of a wrong epoch --------------------------------- */
 
-/* It has never voted, and a mark is all that it has got. */
-static void find_only_marked(int node, const char *mark)
+/* It has never voted, and a quarantine record is all that it has got. */
+static void find_only_quarantined(int node, const char *quarantine)
 {
     voters.memory[node].has_never_voted = true;
-    find(node, LOOK_SUPERSEDED, "", mark);
+    find(node, PROBE_SUPERSEDED, "", quarantine);
 }
 
 /* The right epoch replaces them, and no other does. */
-TEST_RANGE(story_60_the_next_epoch_replaces_marks_that_do_not_bind, 1, 22)
+TEST_RANGE(story_60_the_next_epoch_replaces_quarantines_that_do_not_bind, 1, 22)
 {
     given(_i);
     for (int i = 0; i < 3; i++)
-        find_only_marked(i, MARK("20"));
+        find_only_quarantined(i, QUARANTINE("20"));
     for (int i = 3; i < VOTERS_NODES; i++)
-        find(i, LOOK_BARE, OF_EPOCH("1", "ffffffffffffff03"), "");
+        find(i, PROBE_BARE, OF_EPOCH("1", "ffffffffffffff03"), "");
     ck_assert_int_eq(voters.members.epoch, _i);
     for (int i = 0; i < 3; i++)
-        find_only_marked(i, MARK("20"));
+        find_only_quarantined(i, QUARANTINE("20"));
     for (int i = 3; i < VOTERS_NODES; i++)
-        find(i, LOOK_BARE, OF_EPOCH("1", "ffffffffffffff03"), "");
+        find(i, PROBE_BARE, OF_EPOCH("1", "ffffffffffffff03"), "");
     ck_assert_int_eq(rules_may_renew(&voters.members, 0, voters.now_us),
                      _i == 2);
-    if (_i > 1) /* with the same epoch as the others it marks, but not these */
-        expect_next(_i == 2 ? MEMBER_LOOK : MEMBER_PROBE, 0);
+    if (_i >
+        1) /* with the same epoch as the others it quarantines, but not these */
+        expect_next(_i == 2 ? MEMBER_PROBE : MEMBER_OBSERVE, 0);
 }
 
 /* Two nodes vote in the right epoch: too few to decide, but it is in use. */
-TEST(story_60_an_epoch_in_use_replaces_marks_that_do_not_bind)
+TEST(story_60_an_epoch_in_use_replaces_quarantines_that_do_not_bind)
 {
     given(2);
     for (int i = 3; i < VOTERS_NODES; i++)
-        find(i, LOOK_ADMITTED, OURS("2"), "");
+        find(i, PROBE_ADMITTED, OURS("2"), "");
     for (int i = 0; i < 3; i++)
-        find_only_marked(i, MARK("20"));
+        find_only_quarantined(i, QUARANTINE("20"));
     ck_assert_int_eq(voters.members.epoch, 2);
     ck_assert(rules_may_renew(&voters.members, 0, voters.now_us));
-    expect_next(MEMBER_LOOK, 0);
+    expect_next(MEMBER_PROBE, 0);
 }
 
 /* Those whom it replaced must not come back: their epoch may be 3. */
-TEST(the_mark_of_a_node_that_has_voted_is_not_replaced_by_marks)
+TEST(the_quarantine_of_a_node_that_has_voted_is_not_replaced_by_quarantines)
 {
     given(2);
     for (int i = 1; i < 4; i++)
-        find(i, LOOK_CREATED, "", MARK("2"));
-    find(0, LOOK_SUPERSEDED, "", MARK("4"));
+        find(i, PROBE_CREATED, "", QUARANTINE("2"));
+    find(0, PROBE_SUPERSEDED, "", QUARANTINE("4"));
     ck_assert_int_eq(voters.members.epoch, 2);
     ck_assert(!rules_may_renew(&voters.members, 0, voters.now_us));
     given(2);
     for (int i = 1; i < 4; i++)
-        find(i, LOOK_ADMITTED, OURS("2"), "");
-    find(0, LOOK_SUPERSEDED, "", MARK("4"));
+        find(i, PROBE_ADMITTED, OURS("2"), "");
+    find(0, PROBE_SUPERSEDED, "", QUARANTINE("4"));
     ck_assert(rules_may_renew(&voters.members, 0, voters.now_us));
 }
 
@@ -292,20 +294,20 @@ TEST_RANGE(story_60_a_name_that_leads_elsewhere_is_not_taken_at_once, 0, 2)
     voters_down(4);
     voters.has_moved = _i == 1;
     voters_up(4);
-    voters_found(4, LOOK_EMPTY, "", "");
-    expect_next(_i == 1 ? MEMBER_PROBE : MEMBER_LOOK, 4);
+    voters_found(4, PROBE_EMPTY, "", "");
+    expect_next(_i == 1 ? MEMBER_OBSERVE : MEMBER_PROBE, 4);
     if (_i == 0)
         return;
-    voters_found(4, LOOK_EMPTY, "", "");
+    voters_found(4, PROBE_EMPTY, "", "");
     for (int i = 0; i < 30; i++) { /* another server uses the old one */
         voters_pass(HEARTBEAT_US);
         voters.memory[0].high_water[4] = 1000 + i;
-        voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
-        expect_next(MEMBER_PROBE, 4);
-        voters_found(4, LOOK_EMPTY, "", "");
+        voters_found(0, PROBE_ADMITTED, VOTERS_ADMIT, "");
+        expect_next(MEMBER_OBSERVE, 4);
+        voters_found(4, PROBE_EMPTY, "", "");
     }
     voters_pass(10 * HEARTBEAT_US);
-    expect_next(MEMBER_LOOK, 4);
+    expect_next(MEMBER_PROBE, 4);
 }
 
 /* ---- other names --------------------------------------------------------- */
@@ -315,12 +317,12 @@ TEST_RANGE(only_the_next_epoch_replaces_other_nodes, 1, 6)
     given(_i);
     for (int i = 0; i < VOTERS_NODES; i++)
         find(i,
-             _i < 3   ? LOOK_SUPERSEDED
-             : _i > 3 ? LOOK_BARE
-                      : LOOK_FOREIGN,
+             _i < 3   ? PROBE_SUPERSEDED
+             : _i > 3 ? PROBE_BARE
+                      : PROBE_OTHER,
              OTHERS("3"), "");
-    VOTERS_ASSERT_REFUSAL(0, _i < 3 ? STATE_SUPERSEDED : STATE_FOREIGN);
-    expect_next(_i == 4 ? MEMBER_LOOK : MEMBER_PROBE, 0);
+    VOTERS_ASSERT_REFUSAL(0, _i < 3 ? STATE_SUPERSEDED : STATE_OTHER);
+    expect_next(_i == 4 ? MEMBER_PROBE : MEMBER_OBSERVE, 0);
 }
 
 /* What is done with the node next, whatever is done with others before. */
@@ -334,8 +336,8 @@ static enum member_action_kind next_at(int node)
     return action.kind;
 }
 
-/* The mark on one node came late: the others have forgotten the epoch that was
- * to be replaced, and it has one before that. */
+/* The quarantine record on one node came late: the others have lost the epoch
+ * that was to be replaced, and it has one before that. */
 TEST_RANGE(a_change_that_has_begun_is_finished, 0, 2)
 {
     const char *late = _i == 0 ? OURS("1") : OF_EPOCH("1", "eeeeeeeeeeeeeeee");
@@ -344,15 +346,15 @@ TEST_RANGE(a_change_that_has_begun_is_finished, 0, 2)
         voters.memory[i].taken = OTHERS("2");
         voters.memory[i].passed = /* is dead, as they know */
             _i == 0 ? "1:" VOTERS_FINGERPRINT ":" : "1:eeeeeeeeeeeeeeee:";
-        find(i, LOOK_BARE, OTHERS("2"), "");
+        find(i, PROBE_BARE, OTHERS("2"), "");
     }
-    find(4, LOOK_BARE, late, "");
+    find(4, PROBE_BARE, late, "");
     for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq((int)next_at(i), (int)MEMBER_LOOK);
-        voters_found(i, LOOK_CREATED, "", MARK("3"));
+        ck_assert_int_eq((int)next_at(i), (int)MEMBER_PROBE);
+        voters_found(i, PROBE_CREATED, "", QUARANTINE("3"));
     }
-    voters_found(4, LOOK_BARE, late, "");
-    ck_assert_int_eq((int)next_at(4), (int)MEMBER_LOOK);
+    voters_found(4, PROBE_BARE, late, "");
+    ck_assert_int_eq((int)next_at(4), (int)MEMBER_PROBE);
 }
 
 /* By another server, which is gone: what the nodes tell is enough. */
@@ -363,41 +365,41 @@ TEST_RANGE(what_another_has_begun_is_finished_if_nodes_tell, 0, 2)
         voters.memory[i].taken = _i == 0 ? OTHERS("2") : NULL;
         voters.memory[i].passed = "1:" VOTERS_FINGERPRINT ":";
         voters.memory[i].rest_us = VOTERS_QUARANTINE_US;
-        find(i, LOOK_MARKED, "", MARK("3"));
+        find(i, PROBE_QUARANTINED, "", QUARANTINE("3"));
     }
-    find(4, LOOK_BARE, OURS("1"), "");
-    expect_next(_i == 0 ? MEMBER_LOOK : MEMBER_PROBE, 4);
+    find(4, PROBE_BARE, OURS("1"), "");
+    expect_next(_i == 0 ? MEMBER_PROBE : MEMBER_OBSERVE, 4);
 }
 
 /* After the names have changed: of the node with its name. */
 static void find_four_of_ours(void)
 {
     for (int i = 0; i < 4; i++)
-        find(i, LOOK_MARKED, OURS("3"), MARK("3"));
+        find(i, PROBE_QUARANTINED, OURS("3"), QUARANTINE("3"));
 }
 
 static void find_left(int64_t generation)
 {
     voters.memory[4].generation = generation;
-    find(4, LOOK_BARE, OTHERS("1"), "");
+    find(4, PROBE_BARE, OTHERS("1"), "");
 }
 
-TEST(a_node_that_is_left_over_is_marked_when_nobody_uses_it)
+TEST(a_node_that_is_left_over_is_quarantined_when_nobody_uses_it)
 {
     given(3);
     find_four_of_ours();
     find_left(7);
     int64_t since_us = voters.now_us;
-    expect_next(MEMBER_PROBE, 4);
+    expect_next(MEMBER_OBSERVE, 4);
     voters_pass(SILENT_US - 2 * HEARTBEAT_US - 1);
     find_left(7);
-    expect_next(MEMBER_PROBE, 4);
+    expect_next(MEMBER_OBSERVE, 4);
     find_left(7);
-    expect_next(MEMBER_LOOK, 4);
+    expect_next(MEMBER_PROBE, 4);
     /* what it has promised is waited for, from when it was last used */
     int64_t end_us = since_us + rules_quarantine_us(&voters.members);
-    ck_assert(rules_has_foreign(&voters.members, end_us - 1));
-    ck_assert(!rules_has_foreign(&voters.members, end_us));
+    ck_assert(rules_has_other(&voters.members, end_us - 1));
+    ck_assert(!rules_has_other(&voters.members, end_us));
 }
 
 /* The others know its incarnation under the old names as the latest of its
@@ -408,33 +410,34 @@ TEST_RANGE(a_node_that_is_left_over_is_no_outdated_machine, 0, 2)
     for (int i = 0; i < 4; i++) {
         strcpy(voters.memory[i].latest[4],
                _i == 0 ? VOTERS_INCARNATION(1) : VOTERS_INCARNATION(2));
-        find(i, LOOK_ADMITTED, OURS("3"), "");
+        find(i, PROBE_ADMITTED, OURS("3"), "");
     }
     find_left(7);
     voters_pass(SILENT_US);
     find_left(7);
-    expect_next(_i == 0 ? MEMBER_LOOK : MEMBER_PROBE, 4);
+    expect_next(_i == 0 ? MEMBER_PROBE : MEMBER_OBSERVE, 4);
 }
 
-/* Looked at for twice the silence. A mark of before the names changed is of a
- * server that has ended; in epoch 4 nothing tells that they have changed. */
+/* Looked at for twice the silence. A quarantine record of before the names
+ * changed is of a server that has ended; in epoch 4 nothing tells that they
+ * have changed. */
 static const struct {
     int epoch;
-    enum call_look_word word;
-    const char *admit, *mark;
-    int rise; /* of its generation, at each look */
+    enum call_probe_word word;
+    const char *admit, *quarantine;
+    int rise; /* of its generation, at each probe */
     enum member_action_kind next;
 } left_over[] = {
-    {3, LOOK_BARE, OTHERS("1"), "", 0, MEMBER_LOOK},
-    {3, LOOK_BARE, OTHERS("1"), "", 1, MEMBER_PROBE},
-    {3, LOOK_FOREIGN, OTHERS("3"), "", 0, MEMBER_PROBE},
-    {3, LOOK_BARE, OTHERS("1"), "2:ffffffffffffffff:name:#::" VOTERS_LIFE, 0,
-     MEMBER_LOOK},
-    {3, LOOK_BARE, OTHERS("1"), "3:ffffffffffffffff:name:#::" VOTERS_LIFE, 0,
+    {3, PROBE_BARE, OTHERS("1"), "", 0, MEMBER_PROBE},
+    {3, PROBE_BARE, OTHERS("1"), "", 1, MEMBER_OBSERVE},
+    {3, PROBE_OTHER, OTHERS("3"), "", 0, MEMBER_OBSERVE},
+    {3, PROBE_BARE, OTHERS("1"), "2:ffffffffffffffff:name:#::" VOTERS_LIFE, 0,
      MEMBER_PROBE},
-    {3, LOOK_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE, "",
-     0, MEMBER_PROBE},
-    {4, LOOK_BARE, OTHERS("1"), "", 0, MEMBER_PROBE},
+    {3, PROBE_BARE, OTHERS("1"), "3:ffffffffffffffff:name:#::" VOTERS_LIFE, 0,
+     MEMBER_OBSERVE},
+    {3, PROBE_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE, "",
+     0, MEMBER_OBSERVE},
+    {4, PROBE_BARE, OTHERS("1"), "", 0, MEMBER_OBSERVE},
 };
 
 TEST_EACH(a_node_that_others_may_use_is_not_left_over, left_over)
@@ -444,23 +447,24 @@ TEST_EACH(a_node_that_others_may_use_is_not_left_over, left_over)
         find_four_of_ours();
     for (int i = 0; i < 20; i++) {
         voters.memory[4].generation += left_over[_i].rise;
-        find(4, left_over[_i].word, left_over[_i].admit, left_over[_i].mark);
+        find(4, left_over[_i].word, left_over[_i].admit,
+             left_over[_i].quarantine);
         voters_pass(HEARTBEAT_US);
     }
     expect_next(left_over[_i].next, 4);
-    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
+    ck_assert(rules_has_other(&voters.members, voters.now_us));
 }
 
-/* It may carry other names, and a mark would take it from them. */
-TEST_RANGE(a_node_that_was_never_looked_at_is_not_marked, 0, 2)
+/* It may carry other names, and a quarantine record would take it from them. */
+TEST_RANGE(a_node_that_was_never_probed_at_is_not_quarantined, 0, 2)
 {
     for (int i = 0; i < 4; i++)
-        find(i, LOOK_ADMITTED, OURS("1"), "");
+        find(i, PROBE_ADMITTED, OURS("1"), "");
     voters.members.node[4].is_known = false;
     voters_up(4);
-    expect_next(MEMBER_PROBE, 4);
-    voters_found(4, LOOK_BARE, _i == 0 ? OTHERS("1") : "", "");
-    expect_next(_i == 0 ? MEMBER_PROBE : MEMBER_LOOK, 4);
+    expect_next(MEMBER_OBSERVE, 4);
+    voters_found(4, PROBE_BARE, _i == 0 ? OTHERS("1") : "", "");
+    expect_next(_i == 0 ? MEMBER_OBSERVE : MEMBER_PROBE, 4);
 }
 
 /* A wrong address: another installation's, whose name another machine has. */
@@ -469,44 +473,44 @@ TEST(a_machine_of_other_names_is_no_outdated_one)
     given(2);
     tell_of_another(1000);
     for (int i = 1; i < VOTERS_NODES; i++)
-        find(i, LOOK_ADMITTED, OURS("2"), "");
-    find(0, LOOK_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE,
+        find(i, PROBE_ADMITTED, OURS("2"), "");
+    find(0, PROBE_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE,
          "");
     voters_pass(20 * HEARTBEAT_US);
-    expect_next(MEMBER_PROBE, 0);
+    expect_next(MEMBER_OBSERVE, 0);
 }
 
 /* ---- other servers: the same epoch --------------------------------------- */
 
-#define OTHER_MARK_2                                                           \
+#define OTHER_QUARANTINE_2                                                     \
     "2:ffffffffffffffff:name:" VOTERS_INCARNATION(2) "::" VOTERS_LIFE
 
-/* Four nodes are marked, and their time is up. */
+/* Four nodes are quarantined, and their time is up. */
 static void quarantine_four(void)
 {
     for (int i = 0; i < 4; i++)
-        voters_come(i, LOOK_CREATED, "", VOTERS_MARK);
+        voters_come(i, PROBE_CREATED, "", VOTERS_QUARANTINE);
     voters_pass(VOTERS_QUARANTINE_US);
-    ck_assert_int_ge(voters_look_around(), 4);
+    ck_assert_int_ge(voters_probe_around(), 4);
 }
 
 TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
 {
-    voters_come(0, LOOK_FOREIGN, OTHERS("1"), "");
-    VOTERS_ASSERT_PHASE(0, MEMBER_FOREIGN);
-    VOTERS_ASSERT_REFUSAL(0, STATE_FOREIGN);
+    voters_come(0, PROBE_OTHER, OTHERS("1"), "");
+    VOTERS_ASSERT_PHASE(0, MEMBER_OTHER);
+    VOTERS_ASSERT_REFUSAL(0, STATE_OTHER);
     members_on_step(&voters.members, 0);
     voters.members.node[0].is_clock_good = true;
-    voters_expect_looks_only(1);
+    voters_expect_probes_only(1);
 }
 
 static const struct {
-    enum call_look_word word;
-    const char *admit, *mark;
+    enum call_probe_word word;
+    const char *admit, *quarantine;
 } strangers[] = {
-    {LOOK_FOREIGN, OTHERS("1"), ""},
-    {LOOK_SUPERSEDED, OTHERS("2"), ""},
-    {LOOK_SUPERSEDED, "", OTHER_MARK_2},
+    {PROBE_OTHER, OTHERS("1"), ""},
+    {PROBE_SUPERSEDED, OTHERS("2"), ""},
+    {PROBE_SUPERSEDED, "", OTHER_QUARANTINE_2},
 };
 
 enum { STRANGERS = sizeof strangers / sizeof *strangers };
@@ -514,13 +518,14 @@ enum { STRANGERS = sizeof strangers / sizeof *strangers };
 /* It admits nobody by time alone from then on: see takeover. */
 static bool is_newer(int i)
 {
-    return strangers[i % STRANGERS].word == LOOK_SUPERSEDED &&
+    return strangers[i % STRANGERS].word == PROBE_SUPERSEDED &&
            strangers[i % STRANGERS].admit[0] != '\0';
 }
 
 static void find_stranger(int i)
 {
-    voters_come(4, strangers[i].word, strangers[i].admit, strangers[i].mark);
+    voters_come(4, strangers[i].word, strangers[i].admit,
+                strangers[i].quarantine);
 }
 
 TEST_RANGE(story_10_while_one_node_is_foreign_none_is_admitted, 0, STRANGERS)
@@ -528,13 +533,13 @@ TEST_RANGE(story_10_while_one_node_is_foreign_none_is_admitted, 0, STRANGERS)
     find_stranger(_i);
     quarantine_four();
     voters_expect_nothing();
-    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
+    ck_assert(rules_has_other(&voters.members, voters.now_us));
     ck_assert_int_eq(voters_remaining_us(0), 0);
-    voters_expect_looks_only(VOTERS_NODES);
+    voters_expect_probes_only(VOTERS_NODES);
 }
 
 /* Out of sight is not out of mind: whatever it promised there until now may
- * also lie on a node that is to be admitted. So for a while, also if its memory
+ * also lie on a node that is to be admitted. So for a while, also if its data
  * is gone; and anew if it comes back. */
 TEST_RANGE(story_10_a_configuration_that_is_gone_counts_for_a_quarantine, 0,
            3 * STRANGERS)
@@ -543,11 +548,11 @@ TEST_RANGE(story_10_a_configuration_that_is_gone_counts_for_a_quarantine, 0,
     quarantine_four();
     voters_down(4);
     if (_i / STRANGERS == 1) {
-        voters_come(4, LOOK_FRESH, "", VOTERS_MARK);
+        voters_come(4, PROBE_FRESH, "", VOTERS_QUARANTINE);
     } else if (_i / STRANGERS == 2) {
         voters_pass_without(MEMBER_ADMIT, VOTERS_QUARANTINE_US / 2);
         voters_pass(1);
-        (void)voters_look_around();
+        (void)voters_probe_around();
         find_stranger(_i % STRANGERS);
         voters_down(4);
     }
@@ -556,7 +561,7 @@ TEST_RANGE(story_10_a_configuration_that_is_gone_counts_for_a_quarantine, 0,
         return;
     }
     voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
-    ck_assert(!rules_has_foreign(&voters.members, voters.now_us));
+    ck_assert(!rules_has_other(&voters.members, voters.now_us));
     voters_expect(MEMBER_ADMIT, 0);
 }
 
@@ -564,11 +569,11 @@ TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
 {
     find_stranger(_i);
     for (int i = 1; i < 4; i++)
-        voters_come(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_come(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+        voters_come(i, PROBE_ADMITTED, VOTERS_ADMIT, "");
+    voters_come(0, PROBE_CREATED, VOTERS_OLD_ADMIT, VOTERS_QUARANTINE);
     voters_pass_without(MEMBER_READMIT, VOTERS_QUARANTINE_US);
-    members_want_look(&voters.members, 4, voters.now_us);
-    (void)voters_look_around();
+    members_want_probe(&voters.members, 4, voters.now_us);
+    (void)voters_probe_around();
     voters_down(4);
     voters_pass_until(MEMBER_READMIT, VOTERS_QUARANTINE_US);
     voters_expect(MEMBER_READMIT, 0);
@@ -577,45 +582,45 @@ TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
 /* ---- a higher one -------------------------------------------------------- */
 
 static const struct {
-    enum call_look_word word;
-    const char *admit, *mark;
+    enum call_probe_word word;
+    const char *admit, *quarantine;
     int epoch;
 } higher[] = {
-    {LOOK_SUPERSEDED, OURS("2"), "", 2},
-    {LOOK_SUPERSEDED, "", MARK("2"), 2},
-    {LOOK_SUPERSEDED, VOTERS_ADMIT, "3:run:x", 3},
-    {LOOK_SUPERSEDED, "7:f:run", "12:run:x", 12},
-    {LOOK_SUPERSEDED, "1000000:f:run", "", 1000000},
-    {LOOK_FOREIGN, OTHERS("1"), "", 1},
+    {PROBE_SUPERSEDED, OURS("2"), "", 2},
+    {PROBE_SUPERSEDED, "", QUARANTINE("2"), 2},
+    {PROBE_SUPERSEDED, VOTERS_ADMIT, "3:run:x", 3},
+    {PROBE_SUPERSEDED, "7:f:run", "12:run:x", 12},
+    {PROBE_SUPERSEDED, "1000000:f:run", "", 1000000},
+    {PROBE_OTHER, OTHERS("1"), "", 1},
 };
 
 /* A staging server with one production node in its list is not the end. */
 TEST_EACH(story_47_one_node_of_a_higher_epoch_costs_one_vote, higher)
 {
-    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_all(PROBE_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(VOTERS_SECOND);
-    voters_expect(MEMBER_LOOK, 0);
-    voters_found(0, higher[_i].word, higher[_i].admit, higher[_i].mark);
+    voters_expect(MEMBER_PROBE, 0);
+    voters_found(0, higher[_i].word, higher[_i].admit, higher[_i].quarantine);
     const struct member *it = &voters.members.node[0];
     ck_assert(it->epoch_ours == higher[_i].epoch ||
               it->epoch_other == higher[_i].epoch ||
-              it->epoch_mark == higher[_i].epoch);
+              it->epoch_quarantine == higher[_i].epoch);
     ck_assert_int_eq(voters.members.epoch, 1);
-    VOTERS_ASSERT_REFUSAL(
-        0, higher[_i].word == LOOK_FOREIGN ? STATE_FOREIGN : STATE_SUPERSEDED);
+    VOTERS_ASSERT_REFUSAL(0, higher[_i].word == PROBE_OTHER ? STATE_OTHER
+                                                            : STATE_SUPERSEDED);
     for (int i = 1; i < VOTERS_NODES; i++)
         VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
     members_on_step(&voters.members, 0);
-    (void)voters_look_around();
-    voters_expect_looks_only(VOTERS_NODES);
+    (void)voters_probe_around();
+    voters_expect_probes_only(VOTERS_NODES);
 }
 
 /* By the operator, who saw the mistake. */
 TEST(story_47_a_node_that_is_taken_back_is_admitted_again)
 {
-    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_found(0, LOOK_SUPERSEDED, OURS("2"), "");
-    voters_found(0, LOOK_FRESH, "", VOTERS_MARK); /* FLUSHALL */
+    voters_all(PROBE_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(0, PROBE_SUPERSEDED, OURS("2"), "");
+    voters_found(0, PROBE_FRESH, "", VOTERS_QUARANTINE); /* FLUSHALL */
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
     voters_give(MEMBER_ADMIT, 0);

@@ -1,5 +1,5 @@
 /*
- * A release by the fencing token: a look for the token, then a release.
+ * A release by the fencing token: a search for the token, then a release.
  */
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ TEST(what_has_the_number_is_released_everywhere)
     play_answer_held(CALL_TOKENS, 2, WANTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     ck_assert_str_eq(play_find(CALL_RELEASE, 4)->token, WANTED);
-    /* two looks and a creation, and as long as it waits for nodes */
+    /* two inspections and a creation, and as long as it waits for nodes */
     ck_assert_int_ge(play_find(CALL_RELEASE, 4)->call.tombstone_ms,
                      (4 + play_settings.retry_count) *
                          play_settings.node_timeout_us / 1000);
@@ -204,9 +204,9 @@ TEST(a_node_whose_admission_is_read_anew_is_sent_no_release_without_token)
     find_on(2, 5);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     play_answer(CALL_RELEASE, 0, VOTE_NOT_ADMITTED);
-    ck_assert_ptr_nonnull(play_find(CALL_LOOK, 0));
+    ck_assert_ptr_nonnull(play_find(CALL_PROBE, 0));
     play.news[0]++;
-    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_answer_probe(0, PROBE_ADMITTED, "", "");
     play_answer_range(CALL_RELEASE, 2, 5, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     play_advance(1000000);
@@ -261,7 +261,7 @@ TEST(without_room_for_one_of_the_releases_the_outcome_is_unknown)
 /* ---- more than a node reports at a time ---------------------------------- */
 
 /* Late answers to the first releases are no reports. */
-TEST(the_look_is_repeated_until_no_node_has_more)
+TEST(the_inspection_is_repeated_until_no_node_has_more)
 {
     scene("force_all");
     report(0, 4, PLAY_READER_OF(1));
@@ -290,7 +290,7 @@ TEST(a_late_answer_to_earlier_releases_is_none_to_later_ones)
 /* The rest has left by itself, or a writer has come. */
 static const int rests[] = {VOTE_FREE, VOTE_HELD};
 
-TEST_EACH(a_look_that_finds_no_more_ends_it, rests)
+TEST_EACH(a_inspection_that_finds_no_more_ends_it, rests)
 {
     scene("force_all");
     for (int i = 0; i < 5; i++)
@@ -305,14 +305,14 @@ TEST_EACH(a_look_that_finds_no_more_ends_it, rests)
 
 TEST(readers_who_come_faster_than_that_are_not_followed_forever)
 {
-    int looks = 0;
+    int inspections = 0;
     engine_op op = force_all();
-    while (play_outcome(op) == OUTCOME_PENDING && looks++ < 100) {
+    while (play_outcome(op) == OUTCOME_PENDING && inspections++ < 100) {
         for (int i = 0; i < 5; i++)
             play_answer_tokens(i, PLAY_READER_OF(1), CALL_TOKENS_TOLD);
         answer_releases(0, 5, VOTE_DELETED);
     }
-    ck_assert_int_eq(looks, 12);
+    ck_assert_int_eq(inspections, 12);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
 
@@ -333,7 +333,7 @@ TEST(who_waits_follows_right_behind_it)
     ck_assert_int_eq(play_outcome(waiter), OUTCOME_GRANTED);
 }
 
-TEST(its_client_may_leave_between_look_and_release)
+TEST(its_client_may_leave_between_inspection_and_release)
 {
     scene("force leave");
     find_on(0, 5);

@@ -203,7 +203,7 @@ static const struct {
      CALL_REPEAT,
      "ggAAB"},
     {"an extend", .then = begin_extend},
-    {"a repair", .then = begin_extend, CALL_EXTEND, "feee"},
+    {"a replication", .then = begin_extend, CALL_EXTEND, "feee"},
     {"a release", .then = begin_release},
     {"a force", .then = begin_force},
     {"a forced release", .then = begin_forced_release},
@@ -214,7 +214,8 @@ static const struct {
     {"a wait", {ASK(WAIT)}, NULL, CALL_ACQUIRE, "AAAAA"},
     {"a wait behind another", .asks = {ASK(WAIT), ASK(WAIT, KEY)}},
     /* behind one that wants more, whose attempts would not find its lock */
-    {"a look", .asks = {ASK(WAIT, NAME("order:41\norder:42")), ASK(WAIT, KEY)}},
+    {"a probe",
+     .asks = {ASK(WAIT, NAME("order:41\norder:42")), ASK(WAIT, KEY)}},
     /* it does not wait, but stands in a queue, where it is its turn */
     {"a turn of a reader",
      .asks = {ASK(WAIT, NAME("order:41")),
@@ -303,7 +304,7 @@ static struct call_reply make_reply(const struct play_call *sent, bool is_good)
     switch (sent->call.kind) {
     case CALL_ACQUIRE:
     case CALL_REPEAT:
-    case CALL_REPAIR:
+    case CALL_REPLICATE:
         return is_good ? (struct call_reply){.vote = VOTE_GRANTED} : held;
     case CALL_EXTEND:
         return (struct call_reply){.vote = is_good ? VOTE_EXTENDED : VOTE_FREE};
@@ -329,14 +330,14 @@ static struct call_reply make_reply(const struct play_call *sent, bool is_good)
 static void answer_all(bool is_good)
 {
     int i = 0;
-    play_answer_all_looks();
+    play_answer_all_probes();
     for (int answered = 0; answered < ANSWERS_MAX && i < play.sent_count; i++) {
         struct play_call *sent = &play.sent[i];
         if (sent->is_answered)
             continue;
         answered++;
-        if (sent->call.kind == CALL_LOOK)
-            play_answer_looks(sent->node, LOOK_ADMITTED, "");
+        if (sent->call.kind == CALL_PROBE)
+            play_answer_probes(sent->node, PROBE_ADMITTED, "");
         else
             play_reply(sent, make_reply(sent, is_good));
         if (i < CALLS_KEPT)
@@ -374,13 +375,13 @@ static void lose_all(void)
     play_nodes_down(PLAY_NODES);
     for (int i = 0; i < PLAY_NODES; i++)
         play_node_connect(i);
-    play_answer_all_looks();
+    play_answer_all_probes();
 }
 
 static void lose_one(void)
 {
     play_reconnect(0);
-    play_answer_looks(0, LOOK_ADMITTED, "");
+    play_answer_probes(0, PROBE_ADMITTED, "");
     answer_all(true);
 }
 

@@ -44,7 +44,7 @@ static void begin_with_clocks(int first, int64_t offset_us)
     for (int s = 0; s < 61; s++) {
         play.sent_count = 0;
         play_advance(1000000);
-        play_answer_all_looks();
+        play_answer_all_probes();
     }
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - first);
     play.sent_count = 0;
@@ -95,7 +95,7 @@ TEST(what_cannot_be_won_is_not_sent)
     op = engine_inspect(play.engine, PLAY_RESOURCE, &play);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
     for (int i = 0; i < play.sent_count; i++)
-        ck_assert_int_eq(play.sent[i].call.kind, CALL_LOOK);
+        ck_assert_int_eq(play.sent[i].call.kind, CALL_PROBE);
     (void)play_release(token);
     ck_assert_int_eq(play_count(CALL_RELEASE), 2);
 }
@@ -115,40 +115,41 @@ TEST(a_slot_far_ahead_takes_no_other_along)
 
 enum { NONCE_LEN = 11 };
 
-/* Node 0 is admitted once the others were looked at twice, and what they told
- * has ended: 1% more than 5 s. Its mark is told otherwise then. */
-static const struct play_call *await_admission(const char *mark,
+/* Node 0 is admitted once the others were probed twice, and what they told
+ * has ended: 1% more than 5 s. Its quarantine record is told otherwise then. */
+static const struct play_call *await_admission(const char *quarantine,
                                                const char *later)
 {
     for (int s = 0; s < 7; s++) {
         play_advance(1000000);
         ck_assert(play_find(CALL_ADMIT, 0) == NULL);
-        play_answer_looks(0, LOOK_MARKED, s < 4 ? mark : later);
-        play_answer_all_looks();
+        play_answer_probes(0, PROBE_QUARANTINED, s < 4 ? quarantine : later);
+        play_answer_all_probes();
     }
     play_advance(1000000);
     ck_assert_ptr_nonnull(play_find(CALL_ADMIT, 0));
-    ck_assert_str_eq(play_find(CALL_ADMIT, 0)->mark, later);
+    ck_assert_str_eq(play_find(CALL_ADMIT, 0)->quarantine, later);
     return play_find(CALL_ADMIT, 0);
 }
 
-TEST(a_lost_permission_is_marked_waited_for_and_given_back)
+TEST(a_lost_permission_is_quarantined_waited_for_and_given_back)
 {
     play_advance(2200000); /* before, a first start may be under way */
-    play_answer_all_looks();
+    play_answer_all_probes();
     play.rest_us = 5000000;
     play.number = PLAY_EPOCH_US + 7;
     play_reconnect(0);
-    struct play_call *look = play_find(CALL_LOOK, 0);
-    ck_assert_uint_eq(strlen(look->nonce), NONCE_LEN);
-    ck_assert_str_eq(look->latest, PLAY_INCARNATION(1));
-    ck_assert(look->call.is_durable);
-    ck_assert_int_eq(look->call.max_ttl_ms, 60000);
+    struct play_call *probe = play_find(CALL_PROBE, 0);
+    ck_assert_uint_eq(strlen(probe->nonce), NONCE_LEN);
+    ck_assert_str_eq(probe->latest, PLAY_INCARNATION(1));
+    ck_assert(probe->call.is_durable);
+    ck_assert_int_eq(probe->call.max_ttl_ms, 60000);
     const char *expected =
         textf("1:" PLAY_FINGERPRINT ":%s:" PLAY_RUN_ID "0", play_name(0));
-    ck_assert_str_eq(look->admit, expected);
-    play_answer_look(0, LOOK_FRESH, "", PLAY_MARK(2));
-    const struct play_call *admit = await_admission(PLAY_MARK(2), PLAY_MARK(2));
+    ck_assert_str_eq(probe->admit, expected);
+    play_answer_probe(0, PROBE_FRESH, "", PLAY_QUARANTINE(2));
+    const struct play_call *admit =
+        await_admission(PLAY_QUARANTINE(2), PLAY_QUARANTINE(2));
     ck_assert_int_eq(admit->call.max_ttl_ms, 60000);
     ck_assert_int_eq(admit->call.number, PLAY_EPOCH_US + 7);
     ck_assert(admit->call.is_durable);
@@ -158,7 +159,7 @@ TEST(a_lost_permission_is_marked_waited_for_and_given_back)
     ck_assert_mem_eq(admit->witnesses, told, strlen(told));
     play_answer(CALL_ADMIT, 0, VOTE_DONE);
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - 1);
-    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_answer_probe(0, PROBE_ADMITTED, "", "");
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
 }
 
@@ -166,26 +167,27 @@ TEST(a_restarted_node_is_readmitted_by_what_it_carries)
 {
     play_advance(1000);
     play_reconnect(0);
-    play_answer_look(0, LOOK_CREATED, play_admission(0, true), PLAY_MARK(2));
+    play_answer_probe(0, PROBE_CREATED, play_admission(0, true),
+                      PLAY_QUARANTINE(2));
     for (int i = 0; i < 4 && play_find(CALL_READMIT, 0) == NULL; i++) {
         play_advance(1000000);
-        while (play_find(CALL_LOOK, 0) != NULL)
-            play_answer_look(0, LOOK_MARKED, play_admission(0, true),
-                             PLAY_MARK(2));
-        play_answer_all_looks();
+        while (play_find(CALL_PROBE, 0) != NULL)
+            play_answer_probe(0, PROBE_QUARANTINED, play_admission(0, true),
+                              PLAY_QUARANTINE(2));
+        play_answer_all_probes();
     }
     struct play_call *readmit = play_find(CALL_READMIT, 0);
     ck_assert_ptr_nonnull(readmit);
     ck_assert_str_eq(readmit->found, play_admission(0, true));
-    ck_assert_str_eq(readmit->mark, PLAY_MARK(2));
+    ck_assert_str_eq(readmit->quarantine, PLAY_QUARANTINE(2));
     ck_assert_int_eq(readmit->call.high_water, 1);
     ck_assert(readmit->call.is_durable);
     play_answer(CALL_READMIT, 0, VOTE_DONE);
-    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_answer_probe(0, PROBE_ADMITTED, "", "");
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
 }
 
-/* A vote needs the whole admission, as the last look has told it. */
+/* A vote needs the whole admission, as the last probe has told it. */
 TEST(votes_are_asked_for_by_the_admission_that_was_seen)
 {
     (void)play_acquire();
@@ -205,7 +207,7 @@ static void expect_high_water(int node, int64_t high_water)
 {
     play.sent_count = 0;
     play_advance(1200000);
-    ck_assert_int_eq(play_find(CALL_LOOK, node)->call.high_water, high_water);
+    ck_assert_int_eq(play_find(CALL_PROBE, node)->call.high_water, high_water);
 }
 
 TEST(a_generation_that_was_told_is_the_high_water_from_then_on)
@@ -214,7 +216,7 @@ TEST(a_generation_that_was_told_is_the_high_water_from_then_on)
     PLAY_REPLY(CALL_ACQUIRE, 2, .vote = VOTE_GRANTED, .generation = 41);
     expect_high_water(2, 41);
     const char *told = textf(" %s=%026d ", play_name(2), 41);
-    ck_assert_has(play_find(CALL_LOOK, 3)->witnesses, told);
+    ck_assert_has(play_find(CALL_PROBE, 3)->witnesses, told);
 }
 
 /* A refusal tells nothing that is known to be of this node. */
@@ -232,26 +234,26 @@ TEST(the_median_goes_along_once_a_majority_of_clocks_is_known)
     play_begin_again(&play_settings);
     for (int i = 0; i < PLAY_NODES; i++) {
         play_node_connect(i);
-        ck_assert_int_eq(play_find(CALL_LOOK, i)->call.median_us,
+        ck_assert_int_eq(play_find(CALL_PROBE, i)->call.median_us,
                          i < 2 ? 0 : PLAY_EPOCH_US + play.now_us);
-        play_answer_look(i, LOOK_ADMITTED, "", "");
+        play_answer_probe(i, PROBE_ADMITTED, "", "");
     }
 }
 
-TEST(story_46_who_saw_an_admission_says_so_with_each_look)
+TEST(story_46_who_saw_an_admission_says_so_with_each_probe)
 {
     play_begin_again(&play_settings);
     play_node_up(0);
     play.sent_count = 0;
     play_node_connect(1);
-    ck_assert(!play_find(CALL_LOOK, 1)->call.is_objecting);
+    ck_assert(!play_find(CALL_PROBE, 1)->call.is_objecting);
     play_advance(1200000);
-    ck_assert(play_find(CALL_LOOK, 0)->call.is_objecting);
+    ck_assert(play_find(CALL_PROBE, 0)->call.is_objecting);
 }
 
-/* Three nodes on one host, whose clock was set: it looks as if our own had
+/* Three nodes on one host, whose clock was set: it probes as if our own had
  * stepped, and of the other two nothing is known until they reply again. */
-TEST(a_node_whose_clock_is_unknown_is_looked_at_all_the_same)
+TEST(a_node_whose_clock_is_unknown_is_probed_at_all_the_same)
 {
     static const int order[] = {0, 3, 4, 1, 2};
     play_advance(1000);
@@ -260,23 +262,23 @@ TEST(a_node_whose_clock_is_unknown_is_looked_at_all_the_same)
     (void)play_acquire();
     for (int i = 0; i < PLAY_NODES; i++) {
         play_answer(CALL_ACQUIRE, order[i], VOTE_GRANTED);
-        play_answer_looks(order[i], LOOK_ADMITTED, "");
+        play_answer_probes(order[i], PROBE_ADMITTED, "");
     }
     ck_assert_int_eq(engine_voting(play.engine), 3);
     play.sent_count = 0;
     play.is_unconfirmed[3] = play.is_unconfirmed[4] = true;
     play_advance(1500000);
-    play_answer_all_looks();
+    play_answer_all_probes();
     ck_assert_int_eq(play_count(CALL_REVOKE), 0);
 }
 
-TEST(every_mark_has_a_nonce_of_its_own)
+TEST(every_quarantine_has_a_nonce_of_its_own)
 {
     play_advance(2200000);
     play_reconnect(0);
     play_reconnect(1);
-    ck_assert_str_ne(play_find(CALL_LOOK, 0)->nonce,
-                     play_find(CALL_LOOK, 1)->nonce);
+    ck_assert_str_ne(play_find(CALL_PROBE, 0)->nonce,
+                     play_find(CALL_PROBE, 1)->nonce);
 }
 
 TEST(a_deadline_is_told_as_the_nodes_own_clock_will_show_it)
@@ -299,14 +301,14 @@ TEST(a_call_that_cannot_be_sent_is_tried_again_a_second_later)
 {
     play.is_refusing[1] = true;
     play_advance(1200000);
-    ck_assert(play_find(CALL_LOOK, 1) == NULL);
-    ck_assert(play_find(CALL_LOOK, 0) != NULL);
+    ck_assert(play_find(CALL_PROBE, 1) == NULL);
+    ck_assert(play_find(CALL_PROBE, 0) != NULL);
     play.is_refusing[1] = false;
     play_advance(1200000);
-    ck_assert(play_find(CALL_LOOK, 1) != NULL);
+    ck_assert(play_find(CALL_PROBE, 1) != NULL);
 }
 
-/* Before that its nodes are only peeked at, which marks nothing. */
+/* Before that its nodes are only peeked at, which quarantines nothing. */
 TEST(a_first_start_begins_with_the_first_of_the_names)
 {
     struct engine_settings settings = play_settings;
@@ -314,23 +316,23 @@ TEST(a_first_start_begins_with_the_first_of_the_names)
     play_begin_again(&settings);
     for (int i = 0; i < PLAY_NODES; i++) {
         play_node_connect(i);
-        ck_assert_str_eq(play_find(CALL_LOOK, i)->nonce, "");
-        play_answer_look(i, LOOK_EMPTY, "", "");
+        ck_assert_str_eq(play_find(CALL_PROBE, i)->nonce, "");
+        play_answer_probe(i, PROBE_EMPTY, "", "");
     }
-    ck_assert(play_find(CALL_LOOK, 0) == NULL);
-    ck_assert_str_eq(play_find(CALL_LOOK, 1)->nonce + NONCE_LEN, "first");
+    ck_assert(play_find(CALL_PROBE, 0) == NULL);
+    ck_assert_str_eq(play_find(CALL_PROBE, 1)->nonce + NONCE_LEN, "first");
 }
 
 /* ---- memory -------------------------------------------------------------- */
 
 static void tell_full(int node, bool is_full)
 {
-    PLAY_REPLY(CALL_LOOK, node, .vote = VOTE_DONE,
-               .look = {.word = LOOK_ADMITTED,
-                        .admit = span_of(play_admission(node, false)),
-                        .is_durable = true,
-                        .generation = 5,
-                        .is_full = is_full});
+    PLAY_REPLY(CALL_PROBE, node, .vote = VOTE_DONE,
+               .probe = {.word = PROBE_ADMITTED,
+                         .admit = span_of(play_admission(node, false)),
+                         .is_durable = true,
+                         .generation = 5,
+                         .is_full = is_full});
 }
 
 static void assert_state(int node, const char *state)
@@ -340,8 +342,8 @@ static void assert_state(int node, const char *state)
     ck_assert_str_eq(view.state, state);
 }
 
-/* Of all five; each is looked at again after a heartbeat. */
-static void look_again(bool are_full)
+/* Of all five; each is probed again after a heartbeat. */
+static void probe_again(bool are_full)
 {
     play.sent_count = 0;
     play_advance(1200000);
@@ -351,7 +353,7 @@ static void look_again(bool are_full)
 
 TEST(story_76_full_nodes_vote_for_what_is_held)
 {
-    look_again(true);
+    probe_again(true);
     ck_assert_int_eq(engine_voting(play.engine), 0);
     for (int i = 0; i < PLAY_NODES; i++)
         ck_assert(status_is_serving(&play.engine->nodes, i));
@@ -362,7 +364,7 @@ TEST(story_76_full_nodes_vote_for_what_is_held)
     op = play_acquire();
     play_answer_range(CALL_ACQUIRE, 0, 3, UNFIT(OUT_OF_MEMORY));
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    look_again(false);
+    probe_again(false);
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
     assert_state(1, "voting");
 }
@@ -381,7 +383,7 @@ TEST(evicting_nodes_get_releases_and_no_calls_for_votes)
     for (int i = 0; i < 3; i++)
         connect_evicting(i);
     ck_assert_int_eq(engine_voting(play.engine), 2);
-    ck_assert_int_eq(play_count(CALL_LOOK), 0);
+    ck_assert_int_eq(play_count(CALL_PROBE), 0);
     assert_state(0, "evicts");
     engine_op op = play_acquire();
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
@@ -395,26 +397,26 @@ TEST(evicting_nodes_get_releases_and_no_calls_for_votes)
     play_answer(CALL_RELEASE, 1, VOTE_FREE);
     play_answer(CALL_RELEASE, 2, VOTE_NOT_ADMITTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
-    /* but to an inspection what they lack is not free: they may have forgotten
+    /* but to an inspection what they lack is not free: they may have lost
      * it */
     op = engine_inspect(play.engine, span_of("r"), NULL);
     play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
 
-/* ---- another replication ID, and the same memory ------------------------- */
+/* ---- another replication ID, and the same data ------------------------- */
 
 #define OTHER_MEMORY "dcbadcbadcbadcbadcbadcbadcbadcbadcbadcba"
 
 static void answer_with_trace(int node, const char *trace)
 {
-    PLAY_REPLY(CALL_LOOK, node, .vote = VOTE_DONE, .generation = 2,
-               .look = {.word = LOOK_ADMITTED,
-                        .admit = span_of(play_admission(node, false)),
-                        .is_durable = true,
-                        .generation = 2,
-                        .trace = span_of(trace)});
-    play_answer_all_looks();
+    PLAY_REPLY(CALL_PROBE, node, .vote = VOTE_DONE, .generation = 2,
+               .probe = {.word = PROBE_ADMITTED,
+                         .admit = span_of(play_admission(node, false)),
+                         .is_durable = true,
+                         .generation = 2,
+                         .trace = span_of(trace)});
+    play_answer_all_probes();
 }
 
 TEST(story_74_a_trace_ends_with_its_connection)
@@ -422,66 +424,66 @@ TEST(story_74_a_trace_ends_with_its_connection)
     play_advance(1200000);
     answer_with_trace(3, "ab:0:7");
     play_advance(1200000);
-    ck_assert_str_eq(play_find(CALL_LOOK, 3)->trace, "ab:0:7");
-    ck_assert_str_eq(play_find(CALL_LOOK, 2)->trace, "");
+    ck_assert_str_eq(play_find(CALL_PROBE, 3)->trace, "ab:0:7");
+    ck_assert_str_eq(play_find(CALL_PROBE, 2)->trace, "");
     answer_with_trace(3, "cd:0:8");
     play_reconnect(3);
-    ck_assert_str_eq(play_find(CALL_LOOK, 3)->trace, "");
+    ck_assert_str_eq(play_find(CALL_PROBE, 3)->trace, "");
 }
 
 /* Five seconds, give or take half of one; true: they are over. */
-static bool expect_trace(const struct play_call *look, int64_t age_us)
+static bool expect_trace(const struct play_call *probe, int64_t age_us)
 {
     bool is_late = age_us > 5500000;
     if (is_late || age_us < 4500000)
-        ck_assert_str_eq(look->trace, is_late ? "" : "ab:0:7");
+        ck_assert_str_eq(probe->trace, is_late ? "" : "ab:0:7");
     return is_late;
 }
 
-/* While its looks fail, be it as the server stands still. */
+/* While its probes fail, be it as the server stands still. */
 TEST(story_74_a_trace_ends_with_its_time)
 {
     play_advance(1200000);
     int64_t sent_us = play.now_us;
     answer_with_trace(3, "ab:0:7");
-    int looks = 0;
+    int probes = 0;
     while (play.now_us < sent_us + 8000000) {
         play_advance(500000);
-        struct play_call *look = play_find(CALL_LOOK, 3);
-        if (look != NULL) {
-            looks += expect_trace(look, play.now_us - sent_us);
-            PLAY_REPLY(CALL_LOOK, 3, .vote = VOTE_UNFIT, .state = STATE_BUSY);
+        struct play_call *probe = play_find(CALL_PROBE, 3);
+        if (probe != NULL) {
+            probes += expect_trace(probe, play.now_us - sent_us);
+            PLAY_REPLY(CALL_PROBE, 3, .vote = VOTE_UNFIT, .state = STATE_BUSY);
         }
-        play_answer_all_looks();
+        play_answer_all_probes();
     }
-    ck_assert_int_ge(looks, 1);
+    ck_assert_int_ge(probes, 1);
 }
 
 /* What the others promised need not be waited for once more. */
-TEST(story_74_a_mark_with_another_replication_id_is_the_same)
+TEST(story_74_a_quarantine_with_another_replication_id_is_the_same)
 {
     static const char other[] =
         "1:" PLAY_FINGERPRINT
         ":name:" PLAY_INCARNATION(2) "::run:" OTHER_MEMORY;
     play.rest_us = 5000000;
     play_reconnect(0);
-    play_answer_look(0, LOOK_FRESH, "", PLAY_MARK(2));
-    (void)await_admission(PLAY_MARK(2), other);
+    play_answer_probe(0, PROBE_FRESH, "", PLAY_QUARANTINE(2));
+    (void)await_admission(PLAY_QUARANTINE(2), other);
 }
 
-/* One that was restarted is marked at once. */
+/* One that was restarted is quarantined at once. */
 TEST(story_74_others_have_a_heartbeat_to_follow)
 {
     const char *before =
         textf("1:" PLAY_FINGERPRINT ":%s:%s:0:" PLAY_RUN_ID "3:" OTHER_MEMORY,
               play_name(3), PLAY_INCARNATION(1));
     play_advance(1500000);
-    play_answer_look(4, LOOK_BARE, play_admission(4, true), "");
-    ck_assert_ptr_nonnull(play_find(CALL_LOOK, 4));
-    play_answer_look(3, LOOK_BARE, before, "");
-    ck_assert_ptr_null(play_find(CALL_LOOK, 3));
+    play_answer_probe(4, PROBE_BARE, play_admission(4, true), "");
+    ck_assert_ptr_nonnull(play_find(CALL_PROBE, 4));
+    play_answer_probe(3, PROBE_BARE, before, "");
+    ck_assert_ptr_null(play_find(CALL_PROBE, 3));
     play_advance(1000000);
-    ck_assert_uint_gt(strlen(play_find(CALL_LOOK, 3)->nonce), 0);
+    ck_assert_uint_gt(strlen(play_find(CALL_PROBE, 3)->nonce), 0);
 }
 
 /* ---- what a reply tells of its node -------------------------------------- */
@@ -536,7 +538,7 @@ TEST(story_31_a_vote_that_is_distrusted_tells_who_votes_at_once)
     ck_assert_int_eq(play_result(op)->votes_for, 3);
 }
 
-/* So that each vote need not look at all nodes. */
+/* So that each vote need not search at all nodes. */
 TEST(a_vote_that_counts_changes_nothing_of_who_votes)
 {
     (void)let_confirmation_pass();

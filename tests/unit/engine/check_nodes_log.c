@@ -51,7 +51,7 @@ TEST(a_node_is_told_by_what_it_means)
                 "detail=reset\n");
     play_node_connect(2);
     expect_only(" level=debug event=node node=c state=admitting ");
-    play_answer_look(2, LOOK_ADMITTED, "", "");
+    play_answer_probe(2, PROBE_ADMITTED, "", "");
     expect_only(" level=info event=node node=c state=voting "
                 "detail=admitted\n");
 }
@@ -154,7 +154,7 @@ TEST(a_clock_that_stepped_is_told_once)
     (void)play_acquire();
     play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED);
     expect_lines(said(), "event=clock_step", 0); /* is not judged yet */
-    play_answer_all_looks();
+    play_answer_all_probes();
     const char *text = said();
     expect_lines(text, " level=warn event=clock_step node=d step_us=199", 1);
     expect_lines(text, "event=clock_step", 1);
@@ -193,17 +193,19 @@ TEST(a_change_is_logged_once)
     expect_lines(said(), "event=", 0);
 }
 
-/* A durable node that comes back is marked for a moment, and then readmitted:
- * a quarantine of 67 s that nobody has to wait for would only alert. */
+/* A durable node that comes back is quarantined for a moment, and then
+ * readmitted: a quarantine of 67 s that nobody has to wait for would only
+ * alert. */
 TEST(a_quarantine_that_ends_at_once_is_not_logged)
 {
     play_node_down(0);
     expect_lines(said(), "state=unreachable", 1);
     play_node_connect(0);
-    play_answer_look(0, LOOK_CREATED, play_admission(0, true), PLAY_MARK(2));
+    play_answer_probe(0, PROBE_CREATED, play_admission(0, true),
+                      PLAY_QUARANTINE(2));
     play_advance(SECOND / 2);
     play_reconnect(0); /* readmitted by another server */
-    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_answer_probe(0, PROBE_ADMITTED, "", "");
     expect_lines(said(), "state=quarantined", 0);
     for (int i = 0; i < 3; i++)
         play_lose_memory(i);
@@ -269,12 +271,12 @@ TEST(what_a_node_votes_without_is_told_once)
     expect_lines(text, "+scan", 0);
 }
 
-#define FIRST_MARK                                                             \
+#define FIRST_QUARANTINE                                                       \
     "1:" PLAY_FINGERPRINT ":name:" PLAY_INCARNATION(1) ":first:"               \
                                                        "run:" PLAY_MEMORY
 
-/* Two servers start together: the other one marks the nodes, and admits them a
- * second later. That they wait for 66 s would be wrong. */
+/* Two servers start together: the other one quarantines the nodes, and admits
+ * them a second later. That they wait for 66 s would be wrong. */
 TEST(a_first_start_by_another_server_is_no_quarantine_yet)
 {
     struct engine_settings settings = play_settings;
@@ -283,10 +285,10 @@ TEST(a_first_start_by_another_server_is_no_quarantine_yet)
     log_set_level(LOG_INFO);
     for (int i = 0; i < PLAY_NODES; i++) {
         play_node_connect(i);
-        play_answer_look(i, LOOK_MARKED, "", FIRST_MARK);
+        play_answer_probe(i, PROBE_QUARANTINED, "", FIRST_QUARANTINE);
     }
     play_advance(3 * SECOND - SECOND / 10);
     expect_lines(said(), "level=warn", 0);
     play_advance(SECOND / 5); /* nothing came of it */
-    expect_lines(said(), "marked it", PLAY_NODES);
+    expect_lines(said(), "quarantined it", PLAY_NODES);
 }

@@ -1,6 +1,6 @@
 /*
- * An observer, for a plan: whatever its looks find, and however long it looks,
- * it probes each node once a heartbeat and does nothing else.
+ * An observer, for a plan: whatever its probes find, and however long it
+ * probes, it probes each node once a heartbeat and does nothing else.
  */
 #include <stdio.h>
 #include <string.h>
@@ -22,32 +22,32 @@ SUITE(observer, .set_up = begin);
 static void expect_probes(void)
 {
     struct member_action action;
-    (void)voters_look_around();
+    (void)voters_probe_around();
     for (int second = 0; second < 100; second++) {
         voters_expect_nothing();
         voters_pass(VOTERS_SECOND);
         struct members before = voters.members;
         while (members_next(&voters.members, voters.now_us, &action))
-            ck_assert_int_eq((int)action.kind, MEMBER_PROBE);
+            ck_assert_int_eq((int)action.kind, MEMBER_OBSERVE);
         voters.members = before;
-        ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
+        ck_assert_int_eq(voters_probe_around(), VOTERS_NODES);
     }
 }
 
 static const struct {
-    enum call_look_word word;
-    const char *admit, *mark;
+    enum call_probe_word word;
+    const char *admit, *quarantine;
 } found[] = {
-    {LOOK_EMPTY, "", ""},
-    {LOOK_BARE, "", ""},
-    {LOOK_BARE, VOTERS_OLD_ADMIT, ""},
-    {LOOK_BARE, "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE, ""},
-    {LOOK_ADMITTED, VOTERS_ADMIT, ""},
-    {LOOK_MARKED, "", VOTERS_MARK},
-    {LOOK_MARKED, VOTERS_OLD_ADMIT, VOTERS_MARK},
-    {LOOK_FOREIGN, "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE, ""},
-    {LOOK_MISNAMED, "1:" VOTERS_FINGERPRINT ":0123:#:0:" VOTERS_LIFE, ""},
-    {LOOK_SUPERSEDED, "7:ffffffffffffffff:@:#:0:" VOTERS_LIFE, ""},
+    {PROBE_EMPTY, "", ""},
+    {PROBE_BARE, "", ""},
+    {PROBE_BARE, VOTERS_OLD_ADMIT, ""},
+    {PROBE_BARE, "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE, ""},
+    {PROBE_ADMITTED, VOTERS_ADMIT, ""},
+    {PROBE_QUARANTINED, "", VOTERS_QUARANTINE},
+    {PROBE_QUARANTINED, VOTERS_OLD_ADMIT, VOTERS_QUARANTINE},
+    {PROBE_OTHER, "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE, ""},
+    {PROBE_MISNAMED, "1:" VOTERS_FINGERPRINT ":0123:#:0:" VOTERS_LIFE, ""},
+    {PROBE_SUPERSEDED, "7:ffffffffffffffff:@:#:0:" VOTERS_LIFE, ""},
 };
 
 enum { FOUND = sizeof found / sizeof *found };
@@ -57,10 +57,10 @@ TEST_RANGE(only_probes, 0, 2 * FOUND)
 {
     int i = _i / 2;
     if (_i % 2 == 0) {
-        voters_all(found[i].word, found[i].admit, found[i].mark);
+        voters_all(found[i].word, found[i].admit, found[i].quarantine);
     } else {
         voters_admit_from(1);
-        voters_come(0, found[i].word, found[i].admit, found[i].mark);
+        voters_come(0, found[i].word, found[i].admit, found[i].quarantine);
     }
     expect_probes();
 }
@@ -70,14 +70,14 @@ TEST(takes_over_nothing)
 {
     voters.settings.config_epoch = 2;
     voters_begin_again();
-    voters_all(LOOK_BARE, "1:ffffffffffffff05:@:#:0:" VOTERS_LIFE, "");
+    voters_all(PROBE_BARE, "1:ffffffffffffff05:@:#:0:" VOTERS_LIFE, "");
     ck_assert(rules_may_take_over(&voters.members));
     expect_probes();
 }
 
 TEST(revokes_nothing)
 {
-    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_all(PROBE_ADMITTED, VOTERS_ADMIT, "");
     members_on_step(&voters.members, 3);
     expect_probes();
 }

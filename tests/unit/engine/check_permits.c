@@ -348,6 +348,6 @@ TEST(story_63_a_pool_that_is_used_again_is_not_idle)
     engine_op other = waiting_acquire((struct engine_acquire){
         .resource = span_of("other"), .limit = 1, .permits = 1});
     ck_assert(!engine_abandon(play.engine, other));
-    waiting_play("pass:100000 " /* looks at all pools that are waited for */
+    waiting_play("pass:100000 " /* examines all pools that are waited for */
                  "a=pending waits=1");
 }

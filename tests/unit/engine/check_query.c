@@ -72,7 +72,7 @@ TEST_EACH(it_is_open_until_no_answer_matters, queries)
     struct span rest = span_of(queries[_i].answers);
     query_init(&query, NODES, SLOTS, queries[_i].wanted);
     if (queries[_i].own > 0)
-        query_look(&query, SLOTS, queries[_i].own, queries[_i].must_prove);
+        query_judge(&query, SLOTS, queries[_i].own, queries[_i].must_prove);
     for (int node = 0; rest.len > 0; node++) {
         expect(QUERY_OPEN);
         struct span answer = span_take(&rest, ' ');
@@ -132,7 +132,7 @@ TEST(an_answer_about_other_slots_is_none)
 
 TEST(a_slot_above_its_limit_is_not_its_own)
 {
-    query_look(&query, 1, 1, false);
+    query_judge(&query, 1, 1, false);
     for (int i = 0; i < 3; i++)
         tell(i, "020");
     expect_set(query_own(&query), "...", '2');

@@ -14,7 +14,7 @@
 enum {
     QUICK_US = 500,
     SLOW_US = 5000,
-    FILL_US = 25000,
+    EARLY_REPLICATION_US = 25000,
     TICK_US = 20000,
     TTL_MS = 30000
 };
@@ -71,11 +71,11 @@ static void know_far_nodes(int64_t trip_us)
     play.sent_count = 0;
 }
 
-/* Which calls are slow is known from looks. */
+/* Which calls are slow is known from probes. */
 static void know_round_trips(void)
 {
     for (int i = 0; i < 20; i++) {
-        play_answer_all_looks();
+        play_answer_all_probes();
         play_advance(100000);
     }
     play.sent_count = 0;
@@ -129,7 +129,7 @@ TEST(other_calls_ask_all)
     scene("extend inspect extend#5 inspect#5");
 }
 
-TEST(so_does_an_acquire_that_leaves_no_time_for_a_fill)
+TEST(so_does_an_acquire_that_leaves_no_time_for_a_early_replication)
 {
     play_end();
     begin_with(49000);
@@ -192,7 +192,7 @@ TEST(a_slow_round_asks_the_others)
     play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     engine_close(play.engine, op);
-    play_advance(FILL_US + TICK_US);
+    play_advance(EARLY_REPLICATION_US + TICK_US);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 5); /* nothing to fill */
 }
 
@@ -216,7 +216,7 @@ TEST(a_node_whose_admission_is_being_read_is_asked_after_that)
     play_answer(CALL_ACQUIRE, 2, VOTE_LATE);
     ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "0124");
     play.news[3]++;
-    play_answer_look(3, LOOK_ADMITTED, "", "");
+    play_answer_probe(3, PROBE_ADMITTED, "", "");
     ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "01243");
 }
 
@@ -226,7 +226,7 @@ TEST(a_lock_that_stays_gets_onto_the_other_nodes)
 {
     struct span token = grant();
     const struct call before = play.sent[0].call;
-    play_advance(FILL_US - 1);
+    play_advance(EARLY_REPLICATION_US - 1);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
     play_advance(TICK_US + 1);
     ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "01234");
@@ -236,23 +236,23 @@ TEST(a_lock_that_stays_gets_onto_the_other_nodes)
     ck_assert_int_eq(fill->call.number, before.number);
     ck_assert_int_lt(fill->call.ttl_ms, TTL_MS);
     ck_assert_int_ge(fill->call.ttl_ms,
-                     TTL_MS - (FILL_US + TICK_US) / 1000 - 1);
+                     TTL_MS - (EARLY_REPLICATION_US + TICK_US) / 1000 - 1);
     /* not later than any clock of the node may say */
     ck_assert_int_le(fill->call.node_deadline_us, before.node_deadline_us);
-    ck_assert_uint_eq(play.metrics.fills, 1);
+    ck_assert_uint_eq(play.metrics.early_replications, 1);
     play_answer_range(CALL_ACQUIRE, 3, 5, VOTE_STALE);
     play_advance(10 * TICK_US);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 5);
 }
 
 /* It takes as long to get there as the acquire did. */
-TEST(after_a_long_round_the_fill_is_sent_in_time)
+TEST(after_a_long_round_the_early_replication_is_sent_in_time)
 {
     scene("acquire pass:14000 acquire:ggg acquire#3 close acquire?01234");
 }
 
 /* A short TTL leaves less time than the node timeout. */
-TEST(a_fill_does_not_wait_for_earlier_grants)
+TEST(a_early_replication_does_not_wait_for_earlier_grants)
 {
     play_end();
     begin_with(250000);
@@ -295,12 +295,13 @@ TEST(a_lock_that_is_repeated_is_not_filled)
     play_hold_range(CALL_ACQUIRE, 0, 3, token);
     ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "012012");
     ck_assert_str_eq(letters_asked(CALL_REPEAT), "01234");
-    play_advance(FILL_US + TICK_US);
+    play_advance(EARLY_REPLICATION_US + TICK_US);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 6);
 }
 
-TEST_RANGE(without_memory_or_by_a_server_that_stops_a_fill_is_sent_at_once, 0,
-           2)
+TEST_RANGE(
+    without_memory_or_by_a_server_that_stops_a_early_replication_is_sent_at_once,
+    0, 2)
 {
     engine_op op = play_win();
     starve = (struct starve){.is_on = _i == 0, .left = 1};
@@ -313,7 +314,7 @@ TEST_RANGE(without_memory_or_by_a_server_that_stops_a_fill_is_sent_at_once, 0,
 
 /* ---- releases ----------------------------------------------------------- */
 
-TEST(a_release_before_the_fill_asks_the_nodes_that_have_the_lock)
+TEST(a_release_before_the_early_replication_asks_the_nodes_that_have_the_lock)
 {
     (void)play_release(grant());
     scene("release?012 release:ddd owed#0 pass:200000 acquire#3 release#3");
@@ -331,13 +332,13 @@ TEST(nor_after_one_of_several_is_released)
         struct span token =
             take_granted(engine_acquire(play.engine, &acquire, NULL));
         (void)engine_release(play.engine, span_of(parts[i]), token, NULL);
-        play_advance(FILL_US + TICK_US);
+        play_advance(EARLY_REPLICATION_US + TICK_US);
         ck_assert_str_eq(letters_asked(CALL_ACQUIRE), "012");
     }
 }
 
 /* Even if that takes long. */
-TEST(a_fill_is_not_sent_after_the_release)
+TEST(a_early_replication_is_not_sent_after_the_release)
 {
     (void)play_release(grant());
     play_advance(10 * TICK_US);
@@ -345,13 +346,13 @@ TEST(a_fill_is_not_sent_after_the_release)
 }
 
 /* The extend of another server may have found it missing on the others, or, if
- * the answers come late, may have looked by then: since the grant. */
+ * the answers come late, may have probed by then: since the grant. */
 TEST_RANGE(a_release_that_found_too_little_in_time_asks_all_later, 0, 2)
 {
     struct span token = grant();
-    play_advance(_i == 0 ? 0 : FILL_US - 1000);
+    play_advance(_i == 0 ? 0 : EARLY_REPLICATION_US - 1000);
     (void)play_release(token);
-    play_advance(_i == 0 ? 0 : 50000 - FILL_US + 2000);
+    play_advance(_i == 0 ? 0 : 50000 - EARLY_REPLICATION_US + 2000);
     letters_answer(CALL_RELEASE, _i == 0 ? "ddf" : "ddd");
     play_advance(10 * TICK_US);
     ck_assert_str_eq(letters_asked(CALL_RELEASE), "01201234");
@@ -366,10 +367,10 @@ TEST(a_release_long_after_the_grant_asks_all)
     ck_assert_str_eq(letters_asked(CALL_RELEASE), "01234");
 }
 
-TEST(after_the_fill_a_release_asks_all)
+TEST(after_the_early_replication_a_release_asks_all)
 {
     struct span token = grant();
-    play_advance(FILL_US + TICK_US);
+    play_advance(EARLY_REPLICATION_US + TICK_US);
     scene("acquire:...gg pass:200000");
     (void)play_release(token);
     scene("release?01234 release:ddddd owed#0");

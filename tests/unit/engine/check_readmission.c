@@ -18,12 +18,12 @@ static void begin(void)
         voters.memory[i].rest_us = BUSY_US;
 }
 
-/* Restarted with its memory: what it carries is of its older life. */
+/* Restarted with its data: what it carries is of its older life. */
 static void restart(int node)
 {
     voters_pass(1);
     voters_up(node);
-    voters_found(node, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+    voters_found(node, PROBE_CREATED, VOTERS_OLD_ADMIT, VOTERS_QUARANTINE);
 }
 
 /* It is not readmitted before so long, and then at once. */
@@ -39,13 +39,13 @@ static void expect_quarantine(void)
     voters_pass_without(MEMBER_READMIT, BUSY_US);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     voters_pass(BUSY_US / 30);
-    (void)voters_look_around();
+    (void)voters_probe_around();
     voters_expect(MEMBER_ADMIT, 0);
 }
 
 SUITE(readmission);
 
-/* ---- its memory lasts ---------------------------------------------------- */
+/* ---- its data lasts ---------------------------------------------------- */
 
 GROUP(whole, .set_up = begin);
 
@@ -57,7 +57,7 @@ TEST(a_durable_node_votes_again_once_the_others_could_speak)
     restart(0);
     ck_assert_int_eq(voters_remaining_us(0), HEARTBEAT_US);
     voters_pass(HEARTBEAT_US);
-    (void)voters_look_around();
+    (void)voters_probe_around();
     expect_readmission_in(SAID_US - HEARTBEAT_US);
 }
 
@@ -79,10 +79,10 @@ TEST(a_stack_that_slept_votes_again_without_a_quarantine)
     voters_pass(VOTERS_NODES);
     for (int i = 0; i < VOTERS_NODES; i++) {
         struct member_action action;
-        (void)voters_look_around();
+        (void)voters_probe_around();
         ck_assert(members_next(&voters.members, voters.now_us, &action));
         ck_assert_int_eq((int)action.kind, MEMBER_READMIT);
-        voters_found(action.node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+        voters_found(action.node, PROBE_ADMITTED, VOTERS_ADMIT, "");
         VOTERS_ASSERT_REFUSAL(action.node, STATE_NONE);
     }
 }
@@ -103,7 +103,7 @@ TEST(others_that_have_just_come_up_count_two_heartbeats_later)
     voters_admit_from(3);
     restart(0);
     voters_pass_without(MEMBER_READMIT, 10 * VOTERS_SECOND);
-    voters_come(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_come(1, PROBE_ADMITTED, VOTERS_ADMIT, "");
     expect_readmission_in(SAID_US);
 }
 
@@ -111,7 +111,7 @@ TEST(others_that_have_just_come_up_count_two_heartbeats_later)
 TEST(one_whose_memory_does_not_last_tells_nothing)
 {
     voters_admit_from(3);
-    voters_come(2, LOOK_CREATED, "", VOTERS_MARK);
+    voters_come(2, PROBE_CREATED, "", VOTERS_QUARANTINE);
     voters.members.node[1].is_clock_good = false; /* it stays as it is */
     voters.memory[1].is_fleeting = true;
     restart(1);
@@ -133,13 +133,13 @@ TEST(while_one_is_away_only_those_who_vote_tell)
     restart(2);
     restart(0);
     voters_pass_without(MEMBER_READMIT, 10 * VOTERS_SECOND);
-    voters_come(1, LOOK_CREATED, "", VOTERS_MARK);
-    (void)voters_look_around();
+    voters_come(1, PROBE_CREATED, "", VOTERS_QUARANTINE);
+    (void)voters_probe_around();
     voters_give(MEMBER_READMIT, 0);
 }
 
 /* Behind a new connection there may be another memory. */
-TEST(one_that_has_come_back_tells_nothing_before_a_look)
+TEST(one_that_has_come_back_tells_nothing_before_a_probe)
 {
     voters.members.node[0].is_clock_good = false;
     voters_admit_from(2);
@@ -148,9 +148,9 @@ TEST(one_that_has_come_back_tells_nothing_before_a_look)
     voters_down(2);
     voters_up(2);
     voters.members.node[0].is_clock_good = true;
-    voters_expect(MEMBER_LOOK, 2);
+    voters_expect(MEMBER_PROBE, 2);
     voters_expect_nothing();
-    voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(2, PROBE_ADMITTED, VOTERS_ADMIT, "");
     expect_readmission_in(SAID_US);
 }
 
@@ -174,8 +174,8 @@ TEST_RANGE(story_29_a_life_without_durability_costs_a_quarantine, 0, 2)
     voters.is_durable = _i != 0; /* says its configuration */
     voters_up(0);
     voters.is_durable = true;
-    voters.memory[0].is_fleeting = _i != 0; /* says its memory */
-    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+    voters.memory[0].is_fleeting = _i != 0; /* says its data */
+    voters_found(0, PROBE_CREATED, VOTERS_OLD_ADMIT, VOTERS_QUARANTINE);
     voters_pass_without(MEMBER_READMIT, BUSY_US);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
@@ -205,17 +205,19 @@ TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
     voters_pass_without(MEMBER_READMIT, SAID_US - 1);
     voters.memory[2].high_water[0] = 8;
     voters_pass(1);
-    (void)voters_look_around();
-    voters.memory[0].generation = 8; /* by the next look */
+    (void)voters_probe_around();
+    voters.memory[0].generation = 8; /* by the next probe */
     voters_pass(1);
-    voters_found(0, LOOK_CREATED, "", VOTERS_OTHER_MARK);
+    voters_found(0, PROBE_CREATED, "", VOTERS_OTHER_QUARANTINE);
     expect_quarantine();
 }
 
 /* Another machine waits under its name, for another server. Only the one that
- * was marked last may come back: otherwise both of them do in one moment. */
-TEST_RANGE(story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back,
-           2, 4)
+ * was quarantined last may come back: otherwise both of them do in one moment.
+ */
+TEST_RANGE(
+    story_45_beside_a_twin_that_was_quarantined_later_it_does_not_come_back, 2,
+    4)
 {
     voters_admit_from(1);
     restart(0);
@@ -223,13 +225,13 @@ TEST_RANGE(story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back,
     strcpy(voters.memory[2].latest[0],
            _i == 2 ? VOTERS_INCARNATION(2) : VOTERS_INCARNATION(3));
     voters_pass(1);
-    (void)voters_look_around();
-    if (_i == 2) { /* it is told of the mark that it has */
+    (void)voters_probe_around();
+    if (_i == 2) { /* it is told of the quarantine record that it has */
         voters_give(MEMBER_READMIT, 0);
         return;
     }
     voters_pass_without(MEMBER_READMIT, VOTERS_SECOND);
-    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK_OF(4));
+    voters_found(0, PROBE_CREATED, VOTERS_OLD_ADMIT, VOTERS_QUARANTINE_OF(4));
     expect_readmission_in(SAID_US);
 }
 
@@ -245,7 +247,7 @@ TEST_EACH(stories_37_and_38_memory_of_another_node_is_none, not_own)
 {
     voters_admit_from(1);
     voters_pass(1);
-    voters_come(0, LOOK_CREATED, not_own[_i], VOTERS_MARK);
+    voters_come(0, PROBE_CREATED, not_own[_i], VOTERS_QUARANTINE);
     expect_quarantine();
 }
 
@@ -255,14 +257,14 @@ TEST_RANGE(a_durable_node_whose_clock_stepped_is_not_readmitted, 0, 2)
     voters_admit_from(1);
     voters_up(0);
     if (_i == 0)
-        members_on_step(&voters.members, 0); /* before the look comes back … */
-    voters_expect(MEMBER_LOOK, 0);
-    voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+        members_on_step(&voters.members, 0); /* before the probe comes back … */
+    voters_expect(MEMBER_PROBE, 0);
+    voters_found(0, PROBE_CREATED, VOTERS_OLD_ADMIT, VOTERS_QUARANTINE);
     if (_i == 1)
         members_on_step(&voters.members, 0); /* … or behind it */
     voters_do(MEMBER_REVOKE, 0);
-    voters_expect(MEMBER_LOOK, 0);
+    voters_expect(MEMBER_PROBE, 0);
     voters_pass(1);
-    voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
+    voters_found(0, PROBE_QUARANTINED, "", VOTERS_OTHER_QUARANTINE);
     expect_quarantine();
 }

@@ -108,8 +108,8 @@ static engine_op release(void)
 
 /*
  * What the nodes answer to a release, a letter each, at once; how many are
- * asked once more, when no acquire and no repair can come any longer; and what
- * they answer then.
+ * asked once more, when no acquire and no replication can come any longer; and
+ * what they answer then.
  */
 static const struct {
     const char *first;
@@ -117,12 +117,12 @@ static const struct {
     const char *second;
 } askings[] = {
     {"ddddd", 0, ""},
-    /* its acquire may still be coming there, or a repair */
+    /* its acquire may still be coming there, or a replication */
     {"ddddf", 1, "....d"},
     {"ddddq", 1, "....f"},
     {"ddddA", 1, "....f"},
-    /* without a majority that deleted it, a repair may count on two nodes that
-       get the key later, and on one that had it */
+    /* without a majority that deleted it, a replication may count on two nodes
+       that get the key later, and on one that had it */
     {"ddfff", 5, "fffff"},
 };
 
@@ -134,7 +134,7 @@ TEST_EACH(nodes_that_may_get_the_key_later_are_asked_once_more, askings)
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     ck_assert_uint_eq(play.metrics.releases_pending, is_open);
     ck_assert(engine_is_releasing(play.engine) == is_open);
-    play_advance(50000 - 1); /* so long may its acquire or a repair take */
+    play_advance(50000 - 1); /* so long may its acquire or a replication take */
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     play_advance(400000);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5 + askings[_i].again);
@@ -146,18 +146,18 @@ TEST_EACH(nodes_that_may_get_the_key_later_are_asked_once_more, askings)
     ck_assert_int_eq(play_count(CALL_RELEASE), 5 + askings[_i].again);
 }
 
-/* What counts is when the node looked, not when its reply came. */
-static void answer_late(int node, enum vote vote, int64_t looked_us)
+/* What counts is when the node probed, not when its reply came. */
+static void answer_late(int node, enum vote vote, int64_t probed_us)
 {
     struct play_call *late = play_find(CALL_RELEASE, node);
     late->is_answered = true;
     const struct call_reply reply = {.vote = vote,
-                                     .node_now_us = PLAY_EPOCH_US + looked_us};
+                                     .node_now_us = PLAY_EPOCH_US + probed_us};
     engine_on_reply(play.engine, node, late->tag, &reply, play.now_us - 900000,
                     play.now_us);
 }
 
-TEST(so_does_one_that_looked_in_time_however_late_it_is_told)
+TEST(so_does_one_that_probed_in_time_however_late_it_is_told)
 {
     int64_t sent_us = play.now_us;
     (void)release();
@@ -170,7 +170,7 @@ TEST(so_does_one_that_looked_in_time_however_late_it_is_told)
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
 }
 
-TEST(a_node_that_looked_when_all_was_over_is_not_asked_again)
+TEST(a_node_that_probed_when_all_was_over_is_not_asked_again)
 {
     (void)release();
     play_answer_range(CALL_RELEASE, 0, 4, VOTE_DELETED);
@@ -189,7 +189,7 @@ TEST(so_does_one_whose_majority_came_late)
 
 /*
  * An extend found the key missing on node 4 after the release had, and then on
- * the others before it: their repair may run for a node timeout.
+ * the others before it: their replication may run for a node timeout.
  */
 TEST(all_are_asked_again_a_node_timeout_after_the_last_answer)
 {
@@ -198,7 +198,7 @@ TEST(all_are_asked_again_a_node_timeout_after_the_last_answer)
 }
 
 /* It was set behind the first answers, so an extend may have counted it. */
-TEST(what_is_found_then_is_looked_for_once_more)
+TEST(what_is_found_then_is_probed_for_once_more)
 {
     scene(
         "release release:ddfff pass:250000 release:ffffd pass:49999 release#10 "
@@ -245,7 +245,7 @@ TEST(a_long_name_is_released_as_well)
 /* The nodes would be asked, and nobody know what they answer. */
 TEST(a_release_without_room_is_refused)
 {
-    play.engine->releases.slots.limit = 0;
+    play.engine->releases.entries.limit = 0;
     ck_assert_uint_eq(play_release(span_of(PLAY_TOKEN)), 0);
     scene("release#0 under_way#0");
 }
@@ -253,7 +253,7 @@ TEST(a_release_without_room_is_refused)
 TEST(an_abandoned_grant_is_released_without_room_to_remember_it)
 {
     scene("win down:4");
-    play.engine->releases.slots.limit = 0;
+    play.engine->releases.entries.limit = 0;
     scene_more("leave+ release#4 release:dddd");
     ck_assert_uint_eq(play.metrics.releases_dropped, 1);
 }

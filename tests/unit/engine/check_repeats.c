@@ -213,7 +213,7 @@ TEST(a_repeat_that_is_tried_again_is_undone_before)
     ck_assert_uint_eq(undone(), 1u << 3);
     const struct play_call *last = NULL;
     for (int i = 0; i < play.sent_count; i++)
-        if (play.sent[i].node == 3 && play.sent[i].call.kind != CALL_LOOK)
+        if (play.sent[i].node == 3 && play.sent[i].call.kind != CALL_PROBE)
             last = &play.sent[i];
     ck_assert_ptr_nonnull(last);
     ck_assert_int_eq(last->call.kind, CALL_REPEAT);

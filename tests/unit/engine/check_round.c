@@ -78,7 +78,7 @@ static const struct row {
     {LOCK_INSPECT, VERDICT_BUSY, "AABff ABXf. ABu AABfu AFGfX AFGff"},
     {LOCK_INSPECT, VERDICT_NOT_FOUND, "AAfff Afffu ABffu fffuu fff.. f"},
     {LOCK_FORCE, VERDICT_OPEN, "BB... AAA.. ffff."},
-    /* a number is looked for until it is found: B's */
+    /* a number is searched for until it is found: B's */
     {LOCK_FORCE, VERDICT_WON, "BBf.. uuffB AAA.B"},
     {LOCK_FORCE, VERDICT_REFUSED, "kkkff"},
     {LOCK_FORCE, VERDICT_NO_QUORUM, "uuuBB ffuuu uuu.."},

@@ -38,7 +38,7 @@ static void await(int extends, int64_t least_us)
 }
 
 /* The same, and what the nodes answer to the last ones. */
-static void look_at(int extends, const char *answers)
+static void check_at(int extends, const char *answers)
 {
     await(extends, 0);
     letters_answer(CALL_EXTEND, answers);
@@ -55,55 +55,55 @@ static void expect_nothing_for(int64_t us)
 /* Until so many extends were sent in all: the last ones lengthen it. */
 static void expect_end(int extends)
 {
-    look_at(extends, "eeeee");
+    check_at(extends, "eeeee");
     expect_nothing_for(20 * TICK_US);
 }
 
-/* An extension that two nodes lack, and the first look. */
+/* An extension that two nodes lack, and the first check. */
 #define EXTENDED "extend extend:eeeff =extended close "
-#define LOOKED EXTENDED "extend~10 extend:eeeff "
+#define CHECKED EXTENDED "extend~10 extend:eeeff "
 
 SUITE(spreads, .set_up = play_begin, .tear_down = play_end);
 
-TEST(story_50_a_lock_gets_where_two_looks_find_it_missing)
+TEST(story_50_a_lock_gets_where_two_checks_find_it_missing)
 {
     int64_t start_us = play.now_us;
     extend_for(TTL_MS);
     await(10, WAIT_US); /* no acquire comes after it */
-    const struct call *look = &play_find(CALL_EXTEND, 1)->call;
-    ck_assert_int_eq(look->ttl_ms, TTL_MS - (play.now_us - start_us) / 1000);
+    const struct call *check = &play_find(CALL_EXTEND, 1)->call;
+    ck_assert_int_eq(check->ttl_ms, TTL_MS - (play.now_us - start_us) / 1000);
     letters_answer(CALL_EXTEND, "eeeff");
-    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+    ck_assert_int_eq(play_count(CALL_REPLICATE), 0);
     await(15, WAIT_US); /* what deletes it has done so by then */
     play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
-    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
-    int64_t look_us = play_find(CALL_EXTEND, 2)->call.node_deadline_us;
+    ck_assert_int_eq(play_count(CALL_REPLICATE), 0);
+    int64_t check_us = play_find(CALL_EXTEND, 2)->call.node_deadline_us;
     play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
-    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
-    const struct play_call *repair = play_find(CALL_REPAIR, 4);
-    ck_assert_int_eq(repair->call.seen, 1);
-    ck_assert_int_eq(repair->call.number, PLAY_EPOCH_US);
-    ck_assert_int_eq(repair->call.ttl_ms,
+    ck_assert_int_eq(play_count(CALL_REPLICATE), 2);
+    const struct play_call *replication = play_find(CALL_REPLICATE, 4);
+    ck_assert_int_eq(replication->call.seen, 1);
+    ck_assert_int_eq(replication->call.number, PLAY_EPOCH_US);
+    ck_assert_int_eq(replication->call.ttl_ms,
                      TTL_MS - (play.now_us - start_us) / 1000);
-    ck_assert_int_ge(repair->call.tombstone_ms, 4 * WAIT_US / 1000);
-    ck_assert_int_lt(repair->call.node_deadline_us, look_us);
-    ck_assert_int_gt(repair->call.node_deadline_us, look_us - 10000);
-    ck_assert_uint_gt(repair->call.admit.len, 0);
-    ck_assert_int_eq(repair->call.window_us, FENCE_WINDOW_US);
-    ck_assert_str_eq(repair->token, play.sent[0].token);
+    ck_assert_int_ge(replication->call.tombstone_ms, 4 * WAIT_US / 1000);
+    ck_assert_int_lt(replication->call.node_deadline_us, check_us);
+    ck_assert_int_gt(replication->call.node_deadline_us, check_us - 10000);
+    ck_assert_uint_gt(replication->call.admit.len, 0);
+    ck_assert_int_eq(replication->call.window_us, FENCE_WINDOW_US);
+    ck_assert_str_eq(replication->token, play.sent[0].token);
 
     letters_answer(CALL_EXTEND, "...ff");
-    letters_answer(CALL_REPAIR, "...gg");
+    letters_answer(CALL_REPLICATE, "...gg");
     expect_end(20);
     ck_assert_int_eq(play.answers, 1);
     ck_assert_uint_eq(play.metrics.locks_thin, 0);
 }
 
-/* A heartbeat that comes more often than looks does not hold them up. */
+/* A heartbeat that comes more often than checks does not hold them up. */
 TEST(extends_in_between_do_not_begin_anew)
 {
-    scene(LOOKED "pass:25000 extend extend:eeeff close "
-                 "extend~20 extend:eeeff repair#2");
+    scene(CHECKED "pass:25000 extend extend:eeeff close "
+                  "extend~20 extend:eeeff replicate#2");
 }
 
 /* What all nodes tell of a shorter time is not for all of the longer one. */
@@ -126,14 +126,14 @@ TEST(a_longer_extend_counts)
     ck_assert_int_gt(play_find(CALL_EXTEND, 0)->call.ttl_ms, TTL_MS / 2);
 }
 
-/* What is answered to two looks, and what is created behind them. */
+/* What is answered to two checks, and what is created behind them. */
 static const struct {
     const char *first, *second;
     const char *created; /* a letter "g" for each node that is to get it */
     int missing;         /* node 4: which names are, a bit each */
-    bool is_gone;        /* nobody looks for it any more */
+    bool is_gone;        /* nobody searches for it any more */
 } pairs[] = {
-    {"eeefe", "eee.f", "...g.", 0, false}, /* missing at one look only */
+    {"eeefe", "eee.f", "...g.", 0, false}, /* missing at one check only */
     {"eeeff", "eee.f", "...gg", 1, false},
     {"eeeff", "eefff", ".....", 0, true},
     {"eeeff", "eeeff", "...gg", 1, false},
@@ -142,21 +142,21 @@ static const struct {
     {"eeeeh", "eeeeh", "....g", 0, false},
 };
 
-TEST_EACH(what_two_looks_find_to_be_missing_is_created, pairs)
+TEST_EACH(what_two_checks_find_to_be_missing_is_created, pairs)
 {
     scene(textf(EXTENDED "extend~10 extend:%s extend~15 extend:%s",
                 pairs[_i].first, pairs[_i].second));
     for (int i = 0; i < PLAY_NODES; i++)
-        ck_assert((play_find(CALL_REPAIR, i) != NULL) ==
+        ck_assert((play_find(CALL_REPLICATE, i) != NULL) ==
                   (pairs[_i].created[i] == 'g'));
-    if (play_find(CALL_REPAIR, 4) != NULL)
-        ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen,
+    if (play_find(CALL_REPLICATE, 4) != NULL)
+        ck_assert_int_eq((int)play_find(CALL_REPLICATE, 4)->call.seen,
                          pairs[_i].missing);
     if (pairs[_i].is_gone)
         expect_nothing_for(20 * TICK_US);
 }
 
-/* Else it could be over before a server that extended it for longer looks, and
+/* Else it could be over before a server that extended it for longer checks, and
  * would leave that one its tombstone only. */
 TEST_RANGE(what_ends_soon_is_not_created, 0, 2)
 {
@@ -165,31 +165,31 @@ TEST_RANGE(what_ends_soon_is_not_created, 0, 2)
     letters_answer(CALL_EXTEND, "eeeff");
     await(15, WAIT_US);
     letters_answer(CALL_EXTEND, "eeeff");
-    ck_assert_int_eq(play_count(CALL_REPAIR), _i == 0 ? 0 : 2);
+    ck_assert_int_eq(play_count(CALL_REPLICATE), _i == 0 ? 0 : 2);
 }
 
-/* A server that stood still between two looks begins again. */
-TEST(a_second_look_that_is_late_is_a_first_one)
+/* A server that stood still between two checks begins again. */
+TEST(a_second_check_that_is_late_is_a_first_one)
 {
-    scene(LOOKED);
+    scene(CHECKED);
     play.now_us += 4 * TIMEOUT_US;
-    scene_more("extend~15 extend:eeeff repair#0");
+    scene_more("extend~15 extend:eeeff replicate#0");
     await(20, WAIT_US);
-    scene_more("extend:eeeff repair#2");
+    scene_more("extend:eeeff replicate#2");
 }
 
 TEST(a_quorum_that_comes_late_creates_nothing)
 {
-    scene(LOOKED "extend~15 extend:ee");
+    scene(CHECKED "extend~15 extend:ee");
     play.now_us += TIMEOUT_US;
-    scene_more("extend:..e repair#0");
+    scene_more("extend:..e replicate#0");
 }
 
 /* Somebody else wants it, and is there for a moment. */
 TEST(it_is_tried_again_where_something_else_is)
 {
-    scene(EXTENDED "extend~10 extend:eeeeA extend~15 extend:eeeeA repair#1 "
-                   "repair:....A pass:20000 repair#2 repair:....g");
+    scene(EXTENDED "extend~10 extend:eeeeA extend~15 extend:eeeeA replicate#1 "
+                   "replicate:....A pass:20000 replicate#2 replicate:....g");
     expect_end(20);
 }
 
@@ -200,17 +200,17 @@ static int64_t create_in_vain(int creations, enum vote answer)
     int64_t start_us = 0;
     for (int i = 0; i < creations; i++) {
         start_us = play.now_us;
-        while (play_find(CALL_REPAIR, 4) == NULL) {
+        while (play_find(CALL_REPLICATE, 4) == NULL) {
             await(play_count(CALL_EXTEND) + PLAY_NODES, 0);
             letters_answer(CALL_EXTEND, "eeeeA");
         }
-        play_answer(CALL_REPAIR, 4, answer);
+        play_answer(CALL_REPLICATE, 4, answer);
     }
     return play.now_us - start_us;
 }
 
 /* What held it up may be gone: the pauses, which were long, begin anew. */
-TEST(a_change_between_two_looks_ends_the_long_pauses)
+TEST(a_change_between_two_checks_ends_the_long_pauses)
 {
     extend_for(TTL_MS);
     ck_assert_int_gt(create_in_vain(10, VOTE_LATE), 400000);
@@ -219,11 +219,12 @@ TEST(a_change_between_two_looks_ends_the_long_pauses)
 }
 
 /* Another server was told less, and was there first: it ended there. */
-TEST(what_a_creation_found_is_looked_at)
+TEST(what_a_creation_found_is_checked_at)
 {
-    scene(LOOKED "extend~15 extend:eeeff repair:...gg extend~20");
+    scene(CHECKED "extend~15 extend:eeeff replicate:...gg extend~20");
     ck_assert_int_gt(play_find(CALL_EXTEND, 3)->call.ttl_ms, TTL_MS - 1000);
-    scene_more("extend:eeefe extend~25 extend:eeefe repair#3 repair:...g");
+    scene_more(
+        "extend:eeefe extend~25 extend:eeefe replicate#3 replicate:...g");
     expect_end(30);
 }
 
@@ -244,13 +245,13 @@ TEST_RANGE(of_several_what_others_have_is_missing, 0, 2)
     letters_answer(CALL_EXTEND, "eeeff");
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
     engine_close(play.engine, op);
-    for (int look = 2; look <= 3; look++) {
-        await(5 * look, 0);
+    for (int check = 2; check <= 3; check++) {
+        await(5 * check, 0);
         play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
         answer_other(4, 5, _i);
     }
-    ck_assert_int_eq(play_count(CALL_REPAIR), 1);
-    ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen, 5);
+    ck_assert_int_eq(play_count(CALL_REPLICATE), 1);
+    ck_assert_int_eq((int)play_find(CALL_REPLICATE, 4)->call.seen, 5);
 }
 
 TEST(what_does_not_vote_is_not_asked)
@@ -262,27 +263,27 @@ TEST(what_does_not_vote_is_not_asked)
 
 TEST(votes_that_count_nowhere_count_here_neither)
 {
-    scene(LOOKED "extend~15 extend:ee");
+    scene(CHECKED "extend~15 extend:ee");
     play.offset_us[2] = 1000000; /* its clock stepped */
-    scene_more("extend:..e pass:60000 repair#0");
+    scene_more("extend:..e pass:60000 replicate#0");
 }
 
 /* What nobody got onto a node that votes is told. */
 TEST(with_the_validity_all_ends)
 {
     extend_for(150);
-    look_at(10, "eeeff");
+    check_at(10, "eeeff");
     for (int i = 0; i < 200; i++)
         play_advance(1000);
     ck_assert_uint_eq(play.metrics.locks_thin, 1);
     expect_nothing_for(20 * TICK_US);
-    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+    ck_assert_int_eq(play_count(CALL_REPLICATE), 0);
 }
 
 TEST(a_release_ends_it)
 {
-    scene(LOOKED "release release:ddd =released close pass:300000 "
-                 "extend#10 repair#0");
+    scene(CHECKED "release release:ddd =released close pass:300000 "
+                  "extend#10 replicate#0");
 }
 
 /* Nor one whose client left, or that all nodes have answered. */
@@ -308,8 +309,8 @@ TEST(nor_one_that_only_asked)
     expect_nothing_for(20 * TICK_US);
 }
 
-/* It may have the exclusive form: a look makes a reader of it. */
-TEST(a_downgrade_that_a_node_has_missed_comes_with_the_look)
+/* It may have the exclusive form: a check makes a reader of it. */
+TEST(a_downgrade_that_a_node_has_missed_comes_with_the_check)
 {
     engine_op op = engine_extend(play.engine, PLAY_RESOURCE,
                                  play_token(PLAY_EPOCH_US), TTL_MS, true, NULL);
@@ -326,17 +327,17 @@ TEST(a_downgrade_that_a_node_has_missed_comes_with_the_look)
 
 /* ---- grants -------------------------------------------------------------- */
 
-TEST(a_grant_that_some_refused_is_looked_for)
+TEST(a_grant_that_some_refused_is_checked_for)
 {
     scene("win close acquire:...ll");
     await(5, WAIT_US / 2);
     letters_answer(CALL_EXTEND, "eeeff");
     await(10, WAIT_US);
-    scene_more("extend:eeeff repair#2");
+    scene_more("extend:eeeff replicate#2");
 }
 
 /* Nobody knows which nodes have it: those that were asked. */
-TEST(stragglers_that_are_silent_are_looked_for)
+TEST(stragglers_that_are_silent_are_checked_for)
 {
     scene("win close");
     await(5, WAIT_US);
@@ -344,11 +345,11 @@ TEST(stragglers_that_are_silent_are_looked_for)
 }
 
 /* A silent node keeps each of them for a node timeout: but not those that the
- * next ones need. What it has is looked for then. */
+ * next ones need. What it has is searched for then. */
 TEST_RANGE(stragglers_refuse_nobody, 0, 2)
 {
-    struct slots *slots = &play.engine->operations.slots;
-    slots->limit = 8;
+    struct entries *entries = &play.engine->operations.entries;
+    entries->limit = 8;
     for (int i = 0; i < 20; i++) {
         engine_op op = _i == 0
                            ? play_acquire()
@@ -359,8 +360,8 @@ TEST_RANGE(stragglers_refuse_nobody, 0, 2)
         engine_close(play.engine, op);
         play.sent_count = 0;
     }
-    ck_assert_uint_ge(slots->used, 4);
-    ck_assert_uint_ge(play.engine->spreads.slots.used, 20 - slots->used);
+    ck_assert_uint_ge(entries->used, 4);
+    ck_assert_uint_ge(play.engine->spreads.entries.used, 20 - entries->used);
 }
 
 /* ---- many, and fast ones ------------------------------------------------- */
@@ -373,19 +374,19 @@ static void extend_with(const struct engine_settings *settings)
     extend_for(TTL_MS);
 }
 
-/* Two looks may be two ticks apart, however short the node timeout is. */
+/* Two checks may be two ticks apart, however short the node timeout is. */
 TEST(short_node_timeouts_create_too)
 {
     struct engine_settings settings = play_settings;
     settings.node_timeout_us = 5000;
     extend_with(&settings);
     play.sent_count = 0;
-    for (int ms = 0; ms < 900 && play_count(CALL_REPAIR) == 0; ms++) {
+    for (int ms = 0; ms < 900 && play_count(CALL_REPLICATE) == 0; ms++) {
         play_advance(1000);
         if (play_find(CALL_EXTEND, 0) != NULL)
             letters_answer(CALL_EXTEND, "eeeff");
     }
-    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+    ck_assert_int_eq(play_count(CALL_REPLICATE), 2);
 }
 
 /* Clocks that differ by half leave a window as well. */
@@ -397,11 +398,11 @@ TEST(clocks_of_any_speed_leave_time_to_create)
     await(10, 2 * TIMEOUT_US);
     letters_answer(CALL_EXTEND, "eeeff");
     await(15, 2 * TIMEOUT_US);
-    int64_t look_us = play_find(CALL_EXTEND, 0)->call.node_deadline_us;
+    int64_t check_us = play_find(CALL_EXTEND, 0)->call.node_deadline_us;
     letters_answer(CALL_EXTEND, "eeeff");
-    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
-    int64_t window_us =
-        play_find(CALL_REPAIR, 3)->call.node_deadline_us - look_us + TIMEOUT_US;
+    ck_assert_int_eq(play_count(CALL_REPLICATE), 2);
+    int64_t window_us = play_find(CALL_REPLICATE, 3)->call.node_deadline_us -
+                        check_us + TIMEOUT_US;
     ck_assert_int_gt(window_us, TIMEOUT_US / 4);
     ck_assert_int_le(window_us, TIMEOUT_US / 2);
 }
@@ -427,31 +428,31 @@ static void extend_one(int number)
     extend_one_for(number, TTL_MS);
 }
 
-/* No look is answered: none of them ever has an end. */
+/* No check is answered: none of them ever has an end. */
 TEST(those_that_get_nowhere_leave_their_place_to_others)
 {
     for (int i = 0; i <= ACTIVE; i++)
         extend_one(i);
     const struct spread *last =
         TAILQ_LAST(&play.engine->spreads.waiting.all, spread_queue);
-    ck_assert_uint_eq(last->look, 0);
+    ck_assert_uint_eq(last->check, 0);
     for (int i = 0; i < PLAY_NODES; i++)
         play.is_refusing[i] = true;
-    for (int i = 0; i < 300 && last->look == 0; i++)
+    for (int i = 0; i < 300 && last->check == 0; i++)
         play_advance(20000);
-    ck_assert_uint_gt(last->look, 0);
+    ck_assert_uint_gt(last->check, 0);
 }
 
 /* Then the client still has its lock. */
 TEST(a_release_for_which_there_is_no_room_ends_none)
 {
     extend_for(TTL_MS);
-    ck_assert_uint_eq(play.engine->spreads.slots.used, 1);
-    uint32_t limit = play.engine->releases.slots.limit;
-    play.engine->releases.slots.limit = 0;
+    ck_assert_uint_eq(play.engine->spreads.entries.used, 1);
+    uint32_t limit = play.engine->releases.entries.limit;
+    play.engine->releases.entries.limit = 0;
     ck_assert_uint_eq(play_release(play_token(PLAY_EPOCH_US)), 0);
-    play.engine->releases.slots.limit = limit;
-    ck_assert_uint_eq(play.engine->spreads.slots.used, 1);
+    play.engine->releases.entries.limit = limit;
+    ck_assert_uint_eq(play.engine->spreads.entries.used, 1);
 }
 
 /* The locks that wait for their nodes: their numbers, from the first on. */
@@ -474,8 +475,8 @@ static const char *those_that_wait(void)
  * goes to the last, and is counted. */
 TEST(the_latest_of_too_many_take_the_place_of_those_that_end_soon)
 {
-    struct slots *slots = &play.engine->spreads.slots;
-    slots->limit = 4;
+    struct entries *entries = &play.engine->spreads.entries;
+    entries->limit = 4;
     play_node_down(4);
     static const int64_t ttls_ms[] = {30000, 20000, 30000, 25000};
     for (int i = 0; i < 4; i++)
@@ -490,15 +491,15 @@ TEST(the_latest_of_too_many_take_the_place_of_those_that_end_soon)
     ck_assert_uint_eq(play.metrics.locks_thin, 2);
     extend_one_for(5, 30000); /* it has its place */
     ck_assert_uint_eq(play.metrics.locks_thin, 2);
-    ck_assert_uint_eq(slots->used, 4);
+    ck_assert_uint_eq(entries->used, 4);
 }
 
-/* Nobody gives way while all are looked for. */
+/* Nobody gives way while all are searched for. */
 TEST(one_for_which_there_is_no_room_is_counted)
 {
-    play.engine->spreads.slots.limit = 2;
+    play.engine->spreads.entries.limit = 2;
     for (int i = 0; i < 3; i++)
         extend_one(i);
-    ck_assert_uint_eq(play.engine->spreads.slots.used, 2);
+    ck_assert_uint_eq(play.engine->spreads.entries.used, 2);
     ck_assert_uint_eq(play.metrics.locks_thin, 1);
 }

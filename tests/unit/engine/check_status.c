@@ -28,29 +28,30 @@ static void expect(int node, const char *state, const char *told)
 /* ---- what the node carries ----------------------------------------------- */
 
 static const struct {
-    enum call_look_word word;
-    const char *admit, *mark, *state, *detail;
-} looks[] = {
-    {LOOK_ADMITTED, "", "", "voting", "admitted"},
-    {LOOK_CREATED, "", PLAY_MARK(2), "quarantined", "forgotten"},
-    {LOOK_MISNAMED, "1:" PLAY_FINGERPRINT ":0123:run", "", "duplicate", "two"},
-    {LOOK_FOREIGN, "1:ffffffffffffffff:run", "", "other_configuration",
+    enum call_probe_word word;
+    const char *admit, *quarantine, *state, *detail;
+} probes[] = {
+    {PROBE_ADMITTED, "", "", "voting", "admitted"},
+    {PROBE_CREATED, "", PLAY_QUARANTINE(2), "quarantined", "lost"},
+    {PROBE_MISNAMED, "1:" PLAY_FINGERPRINT ":0123:run", "", "duplicate", "two"},
+    {PROBE_OTHER, "1:ffffffffffffffff:run", "", "other_configuration",
      "--config-epoch 2"},
-    {LOOK_SUPERSEDED, "7:f:run", "", "superseded", " 7, this server has 1"},
-    {LOOK_SUPERSEDED, "", "7:f:run:x", "superseded", " 7, this server has 1"},
-    {LOOK_SUPERSEDED, "",
+    {PROBE_SUPERSEDED, "7:f:run", "", "superseded", " 7, this server has 1"},
+    {PROBE_SUPERSEDED, "", "7:f:run:x", "superseded", " 7, this server has 1"},
+    {PROBE_SUPERSEDED, "",
      "7:" PLAY_FINGERPRINT ":name:" PLAY_INCARNATION(2) "::run:" PLAY_MEMORY,
      "superseded", "epoch 7 does not count"},
 };
 
 SUITE(status, .set_up = play_begin, .tear_down = play_end);
 
-TEST_EACH(what_a_look_found_has_a_name_and_a_sentence, looks)
+TEST_EACH(what_a_probe_found_has_a_name_and_a_sentence, probes)
 {
     play_reconnect(0);
     expect(0, "admitting", "checked");
-    play_answer_look(0, looks[_i].word, looks[_i].admit, looks[_i].mark);
-    expect(0, looks[_i].state, looks[_i].detail);
+    play_answer_probe(0, probes[_i].word, probes[_i].admit,
+                      probes[_i].quarantine);
+    expect(0, probes[_i].state, probes[_i].detail);
     assert_state(1, "voting");
 }
 
@@ -80,26 +81,26 @@ TEST(a_node_whose_time_is_up_tells_what_it_still_waits_for)
 {
     lose_three_memories();
     play_reconnect(1);
-    play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
+    play_answer_probe(1, PROBE_OTHER, "1:ffffffffffffffff:run", "");
     play_advance(30 * SECOND);
-    play_answer_look(1, LOOK_FOREIGN, "1:ffffffffffffffff:run", "");
+    play_answer_probe(1, PROBE_OTHER, "1:ffffffffffffffff:run", "");
     play_advance(37 * SECOND);
     expect(0, "quarantined", "another configuration");
     play_advance(30 * SECOND);
     expect(0, "quarantined", "about to");
 }
 
-/* Another node tells of one that was marked later. */
+/* Another node tells of one that was quarantined later. */
 TEST(story_45_a_machine_that_is_outdated_tells_so)
 {
     play_advance(2 * SECOND);
     struct call_reply reply = {
         .vote = VOTE_DONE,
-        .look = {.word = LOOK_ADMITTED,
-                 .admit = span_of(play_admission(1, false)),
-                 .generation = 2,
-                 .witnesses = play_heard(1, 0, 0, PLAY_INCARNATION(2))}};
-    play_reply(play_find(CALL_LOOK, 1), reply);
+        .probe = {.word = PROBE_ADMITTED,
+                  .admit = span_of(play_admission(1, false)),
+                  .generation = 2,
+                  .witnesses = play_heard(1, 0, 0, PLAY_INCARNATION(2))}};
+    play_reply(play_find(CALL_PROBE, 1), reply);
     expect(0, "quarantined", "another machine");
 }
 
@@ -110,8 +111,9 @@ TEST_RANGE(story_74_a_restarted_node_tells_what_it_waits_for, 0, 2)
         textf("%.*s%s", (int)(strlen(play_admission(0, false)) - 3),
               play_admission(0, false), "000");
     play_reconnect(0);
-    play_answer_look(0, LOOK_CREATED,
-                     _i == 0 ? play_admission(0, true) : before, PLAY_MARK(2));
+    play_answer_probe(0, PROBE_CREATED,
+                      _i == 0 ? play_admission(0, true) : before,
+                      PLAY_QUARANTINE(2));
     expect(0, "quarantined", _i == 0 ? "restarted" : "replica");
     ck_assert_has(view.detail, " in 1 s");
     ck_assert_int_eq(view.quarantine_us, SECOND);
@@ -127,7 +129,7 @@ TEST(a_new_epoch_tells_what_it_waits_for)
     settings.first_start = FIRST_START_NO;
     play_begin_again(&settings);
     play_node_connect(0);
-    play_answer_look(0, LOOK_CREATED, "1:f:run", "2:run:n");
+    play_answer_probe(0, PROBE_CREATED, "1:f:run", "2:run:n");
     play_advance(67 * SECOND);
     expect(0, "quarantined", "--take-over 2");
 }
@@ -165,20 +167,20 @@ TEST(a_node_that_was_never_there_is_being_connected_to)
 }
 
 /* Until all are there, and new; else as long as the others may object. Marked
- * by us, it waits for nothing but the others' marks. */
+ * by us, it waits for nothing but the others' quarantines. */
 TEST(a_new_node_tells_what_it_waits_for)
 {
     play_begin_again(&play_settings);
     for (int i = 0; i < PLAY_NODES; i++) {
         play_node_connect(i);
-        play_answer_look(i, LOOK_EMPTY, "", "");
+        play_answer_probe(i, PROBE_EMPTY, "", "");
         engine_view_node(play.engine, 0, &view);
         if (i < PLAY_NODES - 1)
             expect(0, "first_start",
                    textf("in %d s",
                          (int)((view.quarantine_us + SECOND - 1) / SECOND)));
     }
-    play_answer_look(0, LOOK_FRESH, "", "1:run:0");
+    play_answer_probe(0, PROBE_FRESH, "", "1:run:0");
     expect(0, "first_start", "first time");
     ck_assert_int_eq(view.quarantine_us, 0);
 }
@@ -192,7 +194,7 @@ static void connect_as(int node, const char *run_id)
     play_node_down(node);
     play.is_up[node] = true;
     engine_on_node_up(play.engine, node, &facts);
-    play_answer_look(node, LOOK_ADMITTED, "", "");
+    play_answer_probe(node, PROBE_ADMITTED, "", "");
 }
 
 TEST(story_23_behind_two_names_one_server_has_no_vote)
@@ -243,18 +245,18 @@ TEST(story_11_a_vote_of_a_clock_that_stepped_is_no_vote)
     play.offset_us[0] = 2 * SECOND + 500;
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     assert_state(0, "clock_stepped");
-    ck_assert_int_eq(play_count(CALL_LOOK), 4); /* to hear the others */
+    ck_assert_int_eq(play_count(CALL_PROBE), 4); /* to hear the others */
     play_answer_range(CALL_ACQUIRE, 1, 4, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert_int_eq(play_result(op)->votes[0].state, STATE_STEPPED);
     ck_assert_ptr_null(play_find(CALL_REVOKE, 0));
-    play_answer_look(4, LOOK_ADMITTED, "", "");
+    play_answer_probe(4, PROBE_ADMITTED, "", "");
     struct play_call *revoke = play_find(CALL_REVOKE, 0);
     ck_assert_ptr_nonnull(revoke);
     ck_assert_uint_eq(strlen(revoke->nonce), NONCE_LEN);
     ck_assert_uint_eq(play.metrics.clock_steps[0], 1);
     play_answer(CALL_REVOKE, 0, VOTE_DONE);
-    play_answer_look(0, LOOK_MARKED, "", PLAY_MARK(2));
+    play_answer_probe(0, PROBE_QUARANTINED, "", PLAY_QUARANTINE(2));
     expect(0, "quarantined", " 2000 ms");
 }
 
@@ -283,11 +285,11 @@ TEST(a_step_is_told_until_the_node_votes_again)
     play.offset_us[0] = -SECOND / 2 - 500;
     (void)play_acquire();
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    play_answer_all_looks();
+    play_answer_all_probes();
     play_answer(CALL_REVOKE, 0, VOTE_DONE);
     expect(0, "admitting", " -500 ms");
     for (int s = 0; s < 62; s++) { /* its clock is watched for so long */
-        play_answer_all_looks();
+        play_answer_all_probes();
         play.sent_count = 0;
         play_advance(SECOND);
     }
@@ -305,24 +307,24 @@ static const int errors[] = {
     UNFIT(FAILED),
 };
 
-TEST_EACH(story_24_an_error_is_shown_until_a_look_is_answered, errors)
+TEST_EACH(story_24_an_error_is_shown_until_a_probe_is_answered, errors)
 {
     (void)play_acquire();
     play_answer(CALL_ACQUIRE, 2, errors[_i]);
     assert_state(2, ballot_name(ballot_of_number(errors[_i])));
     ck_assert_int_eq(engine_voting(play.engine), 4);
     play_advance(1200000);
-    play_answer(CALL_LOOK, 2, errors[_i]);
+    play_answer(CALL_PROBE, 2, errors[_i]);
     assert_state(2, ballot_name(ballot_of_number(errors[_i])));
     play_advance(1200000);
-    play_answer_look(2, LOOK_ADMITTED, "", "");
+    play_answer_probe(2, PROBE_ADMITTED, "", "");
     assert_state(2, "voting");
 }
 
 TEST(the_error_of_a_node_says_more_than_its_quarantine)
 {
     play_reconnect(2);
-    play_answer(CALL_LOOK, 2, UNFIT(NO_PERMISSION));
+    play_answer(CALL_PROBE, 2, UNFIT(NO_PERMISSION));
     assert_state(2, "no_permission");
     play_node_down(2);
     expect(2, "unreachable", "reset");
@@ -345,16 +347,16 @@ TEST(the_first_reason_is_the_one_that_is_shown)
     assert_state(0, "duplicate");
     play_node_down(1);
     assert_state(0, "admitting");
-    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_answer_probe(0, PROBE_ADMITTED, "", "");
     assert_state(0, "unconfirmed");
     facts.confirmed_us = play.now_us;
     engine_on_node_confirmed(play.engine, 0, &facts);
     assert_state(0, "clock_stepped");
     for (int i = 2; i < PLAY_NODES; i++)
-        play_answer_look(i, LOOK_ADMITTED, "", "");
+        play_answer_probe(i, PROBE_ADMITTED, "", "");
     assert_state(0, "clock_stepped"); /* and is judged: to be revoked */
     play_answer(CALL_REVOKE, 0, VOTE_CHANGED);
-    play_answer_look(0, LOOK_ADMITTED, "", "");
+    play_answer_probe(0, PROBE_ADMITTED, "", "");
     assert_state(0, "clock_unproven");
 }
 
@@ -370,7 +372,7 @@ TEST(a_node_that_never_voted_is_new)
     for (int i = 0; i < PLAY_NODES; i++) {
         facts.run_id = play_facts(i).run_id;
         engine_on_node_up(play.engine, i, &facts);
-        play_answer_look(i, LOOK_MARKED, "", PLAY_MARK(1));
+        play_answer_probe(i, PROBE_QUARANTINED, "", PLAY_QUARANTINE(1));
     }
     play_advance(SECOND / 10);
     ck_assert(play.metrics.node_is_new[0]);
@@ -397,9 +399,9 @@ TEST(an_error_keeps_the_words_of_the_node)
     PLAY_REPLY(CALL_ACQUIRE, 2, .vote = VOTE_UNFIT, .state = STATE_FAILED,
                .words = span_of("ERR what\nnobody expects"));
     expect(2, "failed", ": ERR what?nobody expects");
-    play_answer_all_looks();
+    play_answer_all_probes();
     play_advance(SECOND);
-    play_answer_all_looks();
+    play_answer_all_probes();
     assert_state(2, "voting");
     ck_assert_lacks(view.detail, "ERR");
 }

@@ -122,11 +122,12 @@ TEST(other_values_are_not_tokens)
 TEST(slots_are_those_of_redis_cluster)
 {
     /* CLUSTER KEYSLOT of redis-server 7.0.15 */
-    ck_assert_int_eq(fence_slot(span_of("123456789")), 12739);
-    ck_assert_int_eq(fence_slot(span_of("foo")), 12182);
-    ck_assert_int_eq(fence_slot(span_of("")), 0);
+    ck_assert_int_eq(fence_bucket(span_of("123456789")), 12739);
+    ck_assert_int_eq(fence_bucket(span_of("foo")), 12182);
+    ck_assert_int_eq(fence_bucket(span_of("")), 0);
     /* no hash tags: each resource is hashed whole */
-    ck_assert_int_ne(fence_slot(span_of("{a}1")), fence_slot(span_of("{a}2")));
+    ck_assert_int_ne(fence_bucket(span_of("{a}1")),
+                     fence_bucket(span_of("{a}2")));
 }
 
 TEST(numbers_rise_above_all_that_is_known)

@@ -50,7 +50,7 @@ static void begin_apart(int ahead)
         play.offset_us[i] = 400000;
     play_nodes_up();
     play_advance(1100000);
-    play_answer_all_looks();
+    play_answer_all_probes();
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
 }
 
@@ -106,7 +106,7 @@ TEST(story_57_a_repeat_that_is_due_goes_before_the_next_attempts)
                  "round:5");
 }
 
-/* ---- looks -------------------------------------------------------------- */
+/* ---- inspections --------------------------------------------------------- */
 
 /* a contends for B, and is told of the holder of A alone. */
 static void wait_for_both(void)
@@ -114,26 +114,26 @@ static void wait_for_both(void)
     waiting_play("a@1+2 held news@1 news@2 held tries=2");
 }
 
-TEST(story_57_where_nobody_learns_who_has_its_lock_a_repeat_looks)
+TEST(story_57_where_nobody_learns_who_has_its_lock_a_repeat_inspections)
 {
     wait_for_both();
-    waiting_play("b@2,k looks=1");
+    waiting_play("b@2,k inspections=1");
     ck_assert_uint_eq(play_find(CALL_INSPECT, 0)->call.resource.len, B.len);
     waiting_play("tries=2 seen tries=3 own repeat b=repeated a=pending");
 }
 
 /* Otherwise it would overtake the one that contends. */
-TEST(a_look_that_finds_another_or_nobody_takes_nothing)
+TEST(a_inspection_that_finds_another_or_nobody_takes_nothing)
 {
     wait_for_both();
     waiting_play("b@2,k");
     play_hold_range(CALL_INSPECT, 0, PLAY_NODES, WAITING_OTHERS);
-    waiting_play("c@2,k nothing pass:1000000 looks=2 tries=2 b=pending "
+    waiting_play("c@2,k nothing pass:1000000 inspections=2 tries=2 b=pending "
                  "c=pending");
 }
 
 /* Nobody tells, or too few nodes do. */
-TEST_RANGE(a_look_that_does_not_know_is_made_again, 0, 2)
+TEST_RANGE(a_inspection_that_does_not_know_is_made_again, 0, 2)
 {
     wait_for_both();
     for (int i = 0; _i == 1 && i < 3; i++)
@@ -152,13 +152,13 @@ TEST_RANGE(a_look_that_does_not_know_is_made_again, 0, 2)
     ck_assert_int_eq(play_count(CALL_INSPECT), before + PLAY_NODES);
 }
 
-TEST(who_leaves_looks_no_longer)
+TEST(who_leaves_inspections_no_longer)
 {
     wait_for_both();
     waiting_play("b@2,k b- seen pass:1000000 tries=2 waits=1");
 }
 
-TEST(who_contends_by_then_looks_no_longer)
+TEST(who_contends_by_then_inspections_no_longer)
 {
     wait_for_both();
     waiting_play("b@2,k a- round:3 own repeat b=repeated seen pass:1000000 "
@@ -166,10 +166,11 @@ TEST(who_contends_by_then_looks_no_longer)
 }
 
 /* Without a key, or where one contends for this alone. */
-TEST(who_has_no_reason_to_look_does_not)
+TEST(who_has_no_reason_to_inspection_does_not)
 {
     wait_for_both();
-    waiting_play("b@2 b=pending c@ c=pending held d@,k d=pending looks=0");
+    waiting_play(
+        "b@2 b=pending c@ c=pending held d@,k d=pending inspections=0");
 }
 
 /* ---- numbers from other clocks ------------------------------------------ */
@@ -200,7 +201,7 @@ TEST_EACH(story_58_clocks_that_are_apart_leave_more_open, grants)
 }
 
 /* Both copies of one request waited for somebody else's lock. */
-TEST(a_grant_after_a_look_that_missed_it_is_not_repeated)
+TEST(a_grant_after_a_inspection_that_missed_it_is_not_repeated)
 {
     waiting_play("a@,k held");
     const char *value = own_after(-1000); /* by a clock that is behind */
@@ -208,10 +209,10 @@ TEST(a_grant_after_a_look_that_missed_it_is_not_repeated)
     waiting_play("a=pending");
 }
 
-/* The same, but the look was another one's. */
-TEST_RANGE(a_grant_after_a_look_of_another_is_not_repeated, 0, 2)
+/* The same, but the inspection was another one's. */
+TEST_RANGE(a_grant_after_a_inspection_of_another_is_not_repeated, 0, 2)
 {
-    /* the look begins before the repeat comes, or not */
+    /* the inspection begins before the repeat comes, or not */
     waiting_play(_i == 0 ? "a@ held b@,k" : "a@ b@,k");
     const char *value = own_after(45000);
     waiting_play(_i == 0 ? "round:2 held" : "held");
@@ -309,12 +310,12 @@ TEST(a_repeat_that_has_no_memory_is_tried_again)
     ck_assert(play_result(op)->is_repeat);
 }
 
-TEST(a_look_that_has_no_memory_is_made_later)
+TEST(a_inspection_that_has_no_memory_is_made_later)
 {
     wait_for_both();
     engine_op op = ask_without_memory(B);
     play_advance(CLAIM_ANEW_US - 1);
-    waiting_play("looks=0 pass:1 looks=1 seen own repeat");
+    waiting_play("inspections=0 pass:1 inspections=1 seen own repeat");
     ck_assert(play_result(op)->is_repeat);
 }
 

@@ -75,8 +75,8 @@ TEST(a_reader_without_memory_is_not_told_that_the_lock_is_held)
 TEST(several_are_asked_for_in_one_call)
 {
     waiting_play("a@1+2 tries=1 for@1+2");
-    ck_assert_int_eq(play.sent[0].call.slots[0], fence_slot(A));
-    ck_assert_int_eq(play.sent[0].call.slots[1], fence_slot(B));
+    ck_assert_int_eq(play.sent[0].call.buckets[0], fence_bucket(A));
+    ck_assert_int_eq(play.sent[0].call.buckets[1], fence_bucket(B));
     waiting_play("grant a=granted");
     ck_assert_uint_eq(play_result(waiting_op('a'))->resource.len, BOTH.len);
     waiting_play("a. waits=0");
@@ -109,13 +109,13 @@ TEST_RANGE(who_may_go_as_another_gives_way_goes, 0, 2)
 }
 
 /* The tick finds it, and nobody was there to take notice of the release. */
-TEST(who_may_go_after_more_have_left_than_can_be_looked_at_tries_soon)
+TEST(who_may_go_after_more_have_left_than_can_be_inspected_at_tries_soon)
 {
     waiting_play("a@3 held b@2 held "
                  "news@3 held news@2 held " /* no more attempts for seconds */
                  "c@1+2 d@2+3 e@2 b-");
     int attempts = waiting_attempts();
-    play.engine->waits.queues.looks = 0;
+    play.engine->waits.queues.inspections = 0;
     waiting_play("c- free@2");
     ck_assert_int_eq(waiting_attempts(), attempts);
     waiting_play("pass:20000 for@2");
@@ -133,7 +133,7 @@ static int listened(void)
 }
 
 /* Those who wait behind others may name thousands of resources. */
-TEST(a_tick_looks_at_no_queue_but_those_of_contenders)
+TEST(a_tick_inspections_at_no_queue_but_those_of_contenders)
 {
     waiting_play("a@1+2 b@2+3,9000 held");
     ck_assert_int_eq(listened(), 2);

@@ -13,16 +13,18 @@ enum { EACH_US = 1000000, SOON_US = 100000 };
 SUITE(watches, .set_up = play_begin, .tear_down = play_end);
 
 static const char *const stories[] = {
-    /* it is answered when the holder is another; then nobody looks */
-    "a?1 soon:1 pass:500000 looks=1 later:1 answers=0 later:2 answers=1 a~2 "
-    "pass:3000000 looks=3",
+    /* it is answered when the holder is another; then nobody inspections */
+    "a?1 soon:1 pass:500000 inspections=1 later:1 answers=0 later:2 answers=1 "
+    "a~2 "
+    "pass:3000000 inspections=3",
     /* or when there is none, or is one again */
     "a?1 b?free soon:- answers=1 a~free later:- later:3 answers=2 b~3",
     /* many share an inspection */
     "a?1 b?2 c?1 d?2 soon:2 answers=2 a~2 c~2 later:1 answers=4 b~1 d~1",
     /* one that began before tells a client nothing, who may know more than it
      */
-    "a?2 pass:20000 looks=1 pass:5000 b?2 seen answers=1 a~1 soon:2 answers=1 "
+    "a?2 pass:20000 inspections=1 pass:5000 b?2 seen answers=1 a~1 soon:2 "
+    "answers=1 "
     "later:- b~free",
     /* without a quorum it waits */
     "a?1,1500 down:3 pass:1400000 answers=0 pass:200000 answers=1 a=no_quorum "
@@ -63,7 +65,7 @@ static void watch_many(int locks)
     }
 }
 
-/* A node looks at each. So locks of many names are inspected as rarely as so
+/* A node examines each. So locks of many names are inspected as rarely as so
  * many locks of one. */
 TEST(each_name_has_a_share_of_the_inspections)
 {
@@ -143,7 +145,7 @@ static void answer_one(int node, struct told told)
 /* An inspection comes soon; its nodes tell these. */
 static void find_each(const struct told told[PLAY_NODES])
 {
-    waiting_await_look(EACH_US + WAITING_TICK_US);
+    waiting_await_inspection(EACH_US + WAITING_TICK_US);
     for (int i = 0; i < PLAY_NODES; i++)
         answer_one(i, told[i]);
 }
@@ -267,10 +269,10 @@ static const char *const ends[] = {
 
 TEST_EACH(story_64_nobody_is_left_while_an_inspection_is_under_way, ends)
 {
-    waiting_play("a?1 pass:20000 looks=1");
+    waiting_play("a?1 pass:20000 inspections=1");
     waiting_play(ends[_i]);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
-    waiting_play("pass:3000000 looks=1");
+    waiting_play("pass:3000000 inspections=1");
 }
 
 /* Whichever allocation fails: it is refused, or has its answer later. */
@@ -291,7 +293,7 @@ TEST(without_memory_no_watch_is_left_behind)
             expect_version(op, "2");
         }
         play_advance(3 * EACH_US);
-        waiting_play(op != 0 ? "looks=1" : "looks=0");
+        waiting_play(op != 0 ? "inspections=1" : "inspections=0");
         waiting_play("a?1 soon:- a~free");
     }
 }

@@ -18,12 +18,12 @@ enum { NODES = 5, NOW_US = 1000 };
 static const char *const names[NODES_MAX] = {"a", "b", "c", "d", "e",
                                              "f", "g", "h", "i"};
 static struct witness witness;
-static enum call_look_word word; /* of looks */
+static enum call_probe_word word; /* of probes */
 
 static void begin(void)
 {
     witness_init(&witness, names, NODES);
-    word = LOOK_ADMITTED;
+    word = PROBE_ADMITTED;
 }
 
 static struct span incarnation(char digit)
@@ -44,12 +44,12 @@ static size_t put(char *to, const char *digits)
 
 static void hear(int node, struct span text, int64_t sent_us)
 {
-    const struct call_look look = {.word = word, .witnesses = text};
-    witness_on_told(&witness, node, &look, sent_us, NOW_US);
+    const struct call_probe probe = {.word = word, .witnesses = text};
+    witness_on_told(&witness, node, &probe, sent_us, NOW_US);
 }
 
 /* What the node has heard of others, as "a=1 mb=2"; 2' is an incarnation. Told
- * by a look that left at this moment. */
+ * by a probe that left at this moment. */
 static void tell(int node, const char *text, int64_t sent_us)
 {
     char heard[CALL_WITNESSES_MAX + 1] = "";
@@ -175,7 +175,7 @@ TEST_EACH(who_tells_the_latest_incarnation_carries_it, carried)
     uint32_t joins = witness.node[0].joins;
     tell(2, carried[_i].of_2, 20);
     ck_assert_uint_eq(witness.node[0].joins, joins);
-    witness_on_lost(&witness, 1); /* its memory may be another one now */
+    witness_on_lost(&witness, 1); /* its data may be another one now */
     ck_assert_uint_eq(witness.node[0].carriers,
                       carried[_i].carriers & ~(1u << 1));
     tell(1, carried[_i].of_1, 20);
@@ -192,12 +192,12 @@ TEST_EACH(who_tells_the_latest_incarnation_carries_it, carried)
 /* It may be an old copy; who asks it wants its vote. */
 TEST(who_is_not_admitted_carries_nothing)
 {
-    word = LOOK_MARKED;
+    word = PROBE_QUARANTINED;
     tell(1, "a=4 ma=5'", 10);
     expect_high_waters(4, 0, 0, 0, 0);
     ck_assert_str_eq(witness.node[0].latest, INCARNATION(5));
     ck_assert_uint_eq(witness.node[0].carriers, 0);
-    word = LOOK_ADMITTED;
+    word = PROBE_ADMITTED;
     tell(1, "a=4 ma=5'", 20);
     ck_assert_uint_eq(witness.node[0].carriers, 1u << 1);
     ck_assert_uint_eq(witness.node[0].joins, 1);
@@ -245,7 +245,7 @@ TEST(a_number_that_lua_cannot_tell_raises_no_high_water)
 
 /* ---- since when ---------------------------------------------------------- */
 
-/* Since the first look that found it so: the others may write there since. */
+/* Since the first probe that found it so: the others may write there since. */
 TEST(how_long_a_memory_counts_is_kept)
 {
     tell(1, "", 100);

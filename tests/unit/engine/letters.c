@@ -152,7 +152,7 @@ static const struct verb {
     {"again", play_ask_again, CALL_ACQUIRE},
     {"repeat", NULL, CALL_REPEAT},
     {"extend", extend, CALL_EXTEND},
-    {"repair", NULL, CALL_REPAIR},
+    {"replicate", NULL, CALL_REPLICATE},
     {"read", read_shared, CALL_ACQUIRE},
     {"read_again", read_again, CALL_REPEAT},
     {"release", release, CALL_RELEASE},

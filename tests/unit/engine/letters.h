@@ -28,7 +28,7 @@ const char *letters_asked(enum call_kind kind);
  *   acquire        asks for that: also win, again (with PLAY_KEY), extend,
  *                  release, inspect, force, force_all; read as a reader,
  *                  read_again with PLAY_KEY
- *   acquire:gg.A   the nodes answer their oldest calls; also repeat, repair
+ *   acquire:gg.A   the nodes answer their oldest calls; also repeat, replicate
  *   release?012    these nodes got such a call, in this order
  *   release#5      so many calls of this kind were sent
  *   extend~10      time passes until so many were sent

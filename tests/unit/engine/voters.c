@@ -6,9 +6,9 @@
 struct voters voters;
 
 static struct {
-    enum call_look_word word;
+    enum call_probe_word word;
     const char *admit;
-    const char *mark;
+    const char *quarantine;
 } last[VOTERS_NODES];
 
 void voters_know_clocks(bool is_known)
@@ -20,7 +20,7 @@ void voters_know_clocks(bool is_known)
 void voters_begin_again(void)
 {
     members_init(&voters.members, &voters.settings);
-    voters.members.is_queried = true; /* so it may mark at once */
+    voters.members.is_queried = true; /* so it may quarantine at once */
     for (int i = 0; i < VOTERS_NODES; i++)
         voters.members.node[i].is_known = true;
     voters_know_clocks(true);
@@ -81,7 +81,7 @@ void voters_expect_nothing(void)
                   action.node);
 }
 
-/* ---- looks --------------------------------------------------------------- */
+/* ---- probes -------------------------------------------------------------- */
 
 /* With the node's name and incarnation where @ and # stand. */
 static struct span complete(int node, const char *admit,
@@ -127,32 +127,32 @@ static struct span print_heard(int node, char *text, size_t size)
     return (struct span){text, len};
 }
 
-/* What a mark would take from it, or has taken. */
-static const char *taken_of(int node, enum call_look_word word,
+/* What a quarantine record would take from it, or has taken. */
+static const char *taken_of(int node, enum call_probe_word word,
                             const char *admit)
 {
     bool is_lower = strtol(admit, NULL, 10) < voters.members.epoch;
-    if (word == LOOK_BARE && is_lower && strchr(admit, '@') != NULL &&
+    if (word == PROBE_BARE && is_lower && strchr(admit, '@') != NULL &&
         strstr(admit, VOTERS_LIFE) != NULL)
         return admit;
-    return word == LOOK_ADMITTED || voters.memory[node].taken == NULL
+    return word == PROBE_ADMITTED || voters.memory[node].taken == NULL
                ? ""
                : voters.memory[node].taken;
 }
 
-void voters_found(int node, enum call_look_word word, const char *admit,
-                  const char *mark)
+void voters_found(int node, enum call_probe_word word, const char *admit,
+                  const char *quarantine)
 {
     const struct voters_memory *memory = &voters.memory[node];
     char completed[2 * CALL_STATE_MAX], taken[2 * CALL_STATE_MAX];
     char heard[CALL_WITNESSES_MAX + 1];
     bool is_durable = voters.is_durable && !memory->is_fleeting;
-    if (word == LOOK_ADMITTED || (strchr(admit, '@') != NULL && is_durable))
+    if (word == PROBE_ADMITTED || (strchr(admit, '@') != NULL && is_durable))
         hear(node);
-    const struct call_look look = {
+    const struct call_probe probe = {
         .word = word,
         .admit = complete(node, admit, completed),
-        .mark = span_of(mark),
+        .quarantine = span_of(quarantine),
         .max_ttl_ms = memory->has_never_voted  ? 0
                       : voters.max_ttl_ms != 0 ? voters.max_ttl_ms
                                                : VOTERS_TTL_MS,
@@ -166,64 +166,65 @@ void voters_found(int node, enum call_look_word word, const char *admit,
     };
     last[node].word = word;
     last[node].admit = admit;
-    last[node].mark = mark;
-    members_on_look(&voters.members, node, &look,
-                    voters.now_us - voters.trip_us, voters.now_us);
+    last[node].quarantine = quarantine;
+    members_on_probe(&voters.members, node, &probe,
+                     voters.now_us - voters.trip_us, voters.now_us);
 }
 
-void voters_come(int node, enum call_look_word word, const char *admit,
-                 const char *mark)
+void voters_come(int node, enum call_probe_word word, const char *admit,
+                 const char *quarantine)
 {
     struct member_action action;
     voters_up(node);
     ck_assert(members_next(&voters.members, voters.now_us, &action));
-    ck_assert(action.kind == MEMBER_LOOK || action.kind == MEMBER_PROBE);
+    ck_assert(action.kind == MEMBER_PROBE || action.kind == MEMBER_OBSERVE);
     ck_assert_int_eq(action.node, node);
-    voters_found(node, word, admit, mark);
+    voters_found(node, word, admit, quarantine);
 }
 
-void voters_all(enum call_look_word word, const char *admit, const char *mark)
+void voters_all(enum call_probe_word word, const char *admit,
+                const char *quarantine)
 {
     for (int i = 0; i < voters.settings.nodes; i++)
-        voters_come(i, word, admit, mark);
+        voters_come(i, word, admit, quarantine);
 }
 
-int voters_look_around(void)
+int voters_probe_around(void)
 {
-    for (int looks = 0; looks < 100; looks++) {
+    for (int probes = 0; probes < 100; probes++) {
         struct members before = voters.members;
         struct member_action action;
         if (!members_next(&voters.members, voters.now_us, &action))
-            return looks;
-        if (action.kind != MEMBER_PROBE && action.kind != MEMBER_LOOK) {
+            return probes;
+        if (action.kind != MEMBER_OBSERVE && action.kind != MEMBER_PROBE) {
             voters.members = before;
-            return looks;
+            return probes;
         }
-        voters.marking[action.node] += action.kind == MEMBER_LOOK;
+        voters.quarantining[action.node] += action.kind == MEMBER_PROBE;
         ck_assert_ptr_nonnull(last[action.node].admit);
-        enum call_look_word word = last[action.node].word;
-        if (word == LOOK_FRESH || word == LOOK_CREATED)
-            word = LOOK_MARKED; /* by the last look */
-        if (word == LOOK_BARE && action.kind == MEMBER_LOOK)
-            continue; /* it would be marked: no answer comes */
+        enum call_probe_word word = last[action.node].word;
+        if (word == PROBE_FRESH || word == PROBE_CREATED)
+            word = PROBE_QUARANTINED; /* by the last probe */
+        if (word == PROBE_BARE && action.kind == MEMBER_PROBE)
+            continue; /* it would be quarantined: no answer comes */
         voters_found(action.node, word, last[action.node].admit,
-                     last[action.node].mark);
+                     last[action.node].quarantine);
     }
-    ck_abort_msg("it looks for ever");
+    ck_abort_msg("it searches for ever");
     return 0;
 }
 
 void voters_wait(void)
 {
-    (void)voters_look_around();
+    (void)voters_probe_around();
     voters_expect_nothing();
 }
 
-void voters_expect_looks_only(int looks)
+void voters_expect_probes_only(int probes)
 {
     for (int i = 0; i < 200; i++) {
         voters_pass(VOTERS_SECOND);
-        ck_assert_int_eq(voters_look_around(), looks);
+        ck_assert_int_eq(voters_probe_around(), probes);
         voters_expect_nothing();
     }
 }
@@ -233,7 +234,7 @@ void voters_pass_without(enum member_action_kind kind, int64_t us)
     for (int64_t until_us = voters.now_us + us;;) {
         struct member_action action;
         struct members before;
-        (void)voters_look_around();
+        (void)voters_probe_around();
         before = voters.members;
         bool is_any = members_next(&voters.members, voters.now_us, &action);
         ck_assert_msg(!is_any || action.kind != kind,
@@ -253,8 +254,8 @@ void voters_pass_until(enum member_action_kind kind, int64_t us)
     voters_pass_without(kind, us - 1);
     voters_pass(1);
     for (int i = 0; i < voters.settings.nodes; i++)
-        members_want_look(&voters.members, i, voters.now_us);
-    (void)voters_look_around();
+        members_want_probe(&voters.members, i, voters.now_us);
+    (void)voters_probe_around();
 }
 
 /* ---- other actions ------------------------------------------------------- */
@@ -277,9 +278,9 @@ void voters_give(enum member_action_kind kind, int node)
     struct member_action action;
     voters_do(kind, node);
     ck_assert(members_next(&voters.members, voters.now_us, &action));
-    ck_assert(action.kind == MEMBER_PROBE || action.kind == MEMBER_LOOK);
+    ck_assert(action.kind == MEMBER_OBSERVE || action.kind == MEMBER_PROBE);
     ck_assert_int_eq(action.node, node);
-    voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(node, PROBE_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_REFUSAL(node, STATE_NONE);
     ck_assert_int_eq(voters_remaining_us(node), 0);
 }
@@ -292,5 +293,5 @@ int64_t voters_remaining_us(int node)
 void voters_admit_from(int first)
 {
     for (int i = first; i < voters.settings.nodes; i++)
-        voters_come(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
+        voters_come(i, PROBE_ADMITTED, VOTERS_ADMIT, "");
 }

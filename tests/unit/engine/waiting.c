@@ -252,7 +252,7 @@ static void expect_version(char client, const char *version)
     engine_close(play.engine, waiting_op(client));
 }
 
-void waiting_await_look(int64_t within_us)
+void waiting_await_inspection(int64_t within_us)
 {
     int before = play_count(CALL_INSPECT);
     for (int64_t us = 0; us < within_us && play_count(CALL_INSPECT) == before;
@@ -261,11 +261,12 @@ void waiting_await_look(int64_t within_us)
     expect(play_count(CALL_INSPECT), before + PLAY_NODES);
 }
 
-/* A look comes; all nodes tell the token of this digit, or '-': no lock. */
+/* An inspection comes; all nodes tell the token of this digit, or '-': no lock.
+ */
 static void find(int64_t within_us, char digit)
 {
     char value[] = PLAY_TOKEN_OF(0);
-    waiting_await_look(within_us);
+    waiting_await_inspection(within_us);
     value[NUMBER_DIGITS - 1] = digit;
     if (digit == '-')
         play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
@@ -293,13 +294,13 @@ static void grant_repeat(void)
     play_answer_range(CALL_REPEAT, 0, PLAY_NODES, VOTE_GRANTED);
 }
 
-/* A look tells it. */
-static void look_own(void)
+/* An inspection tells it. */
+static void inspection_own(void)
 {
     play_hold_range(CALL_INSPECT, 0, PLAY_NODES, PLAY_OWN(1));
 }
 
-static void look_in_vain(void)
+static void inspection_in_vain(void)
 {
     play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
 }
@@ -314,8 +315,8 @@ static const struct {
     void (*act)(void);
 } acts[] = {{"held", waiting_find_held},
             {"own", find_own},
-            {"seen", look_own},
-            {"nothing", look_in_vain},
+            {"seen", inspection_own},
+            {"nothing", inspection_in_vain},
             {"grant", waiting_grant},
             {"repeat", grant_repeat},
             {"stop", stop}};
@@ -328,7 +329,7 @@ static void expect_last(struct span resource)
                   last->resource, story_now);
 }
 
-/* A word about watches, with what stands behind its mark. */
+/* A word about watches, with what stands behind its quarantine record. */
 static bool play_watch_word(const char *word, size_t len, const char *arg)
 {
     if (len == 1 && arg[-1] == '?')
@@ -356,7 +357,7 @@ static const char *letters_of(const char *arg)
     return letters;
 }
 
-/* A word about permits, with what stands behind its mark. */
+/* A word about permits, with what stands behind its quarantine record. */
 static bool play_permit_word(const char *word, size_t len, const char *arg)
 {
     int node = len > 0 ? word[len - 1] - '0' : 0;
@@ -419,7 +420,7 @@ static void play_word(const char *word)
         play_await_round(atoi(arg) * PLAY_NODES);
     else if (strncmp(word, "tries", len) == 0)
         expect(waiting_attempts(), atoi(arg));
-    else if (strncmp(word, "looks", len) == 0)
+    else if (strncmp(word, "inspections", len) == 0)
         expect(play_count(CALL_INSPECT), atoi(arg) * PLAY_NODES);
     else if (strncmp(word, "for", len) == 0)
         expect_last(resource_of(arg));

@@ -60,8 +60,8 @@ const char *waiting_tried(void);
 /* A permit is granted: its slot's name, in a buffer. */
 const char *waiting_win(int limit);
 
-/* A look at PLAY_RESOURCE comes within so long. */
-void waiting_await_look(int64_t within_us);
+/* A examine PLAY_RESOURCE comes within so long. */
+void waiting_await_inspection(int64_t within_us);
 
 /*
  * Plays a story, word by word. The clients are a to h; @1+2 are the resources
@@ -75,11 +75,10 @@ void waiting_await_look(int64_t within_us);
  *   a-          it leaves without a grant;  a.  it has read its answer
  *   a=held      that is what came of it: see the names in waiting.c
  *   held, own   the nodes asked have a token of others, of PLAY_KEY
- *   seen        a look finds the lock of PLAY_KEY;  nothing: it finds no lock
- *   a?1         it waits for another version than 1; a?1,5 for 5 ms
- *   soon:2      a look comes soon, and finds a lock with the number 2, or
- *               soon:- none;  later:2 a second later
- *   a~2         it is told this version, and reads it
+ *   seen        an inspection finds the lock of PLAY_KEY;  nothing: it finds no
+ * lock a?1         it waits for another version than 1; a?1,5 for 5 ms soon:2
+ * an inspection comes soon, and finds a lock with the number 2, or soon:- none;
+ * later:2 a second later a~2         it is told this version, and reads it
  *   grant       all grant the oldest attempt; repeat: the oldest repeat
  *   free@1      a holder releases it
  *   news@1      a quorum announces it from now on
@@ -91,7 +90,7 @@ void waiting_await_look(int64_t within_us);
  *   pass:9      so many µs pass;  round:3  … until so many attempts were made
  *   stop        the server stops waiting;  down:3  three nodes go down
  *   tries=3     so many attempts were made;  for@1  the last one was for it
- *   looks=2     so many looks were made
+ *   inspections=2     so many inspections were made
  *   waits=2     so many wait;  answers=2  so many are answered
  */
 void waiting_play(const char *story);

@@ -22,7 +22,7 @@ static const struct call any = {
     .admit = {"1:f:n:run", 9},
     .nonce = {"00ff", 4},
     .found = {"1:f:n:old", 9},
-    .mark = {"1:run:m:0:n", 11},
+    .quarantine = {"1:run:m:0:n", 11},
     .dead = {"1:d:", 4},
     .witnesses = {"ab=1 mab=2", 10},
     .latest = {"17000000000000031234567890", INCARNATION_LEN},
@@ -38,7 +38,7 @@ static const struct call any = {
     .number = 9007199254740991,
     .node_deadline_us = 1700000000123456,
     .window_us = 15000000,
-    .slots = {0, 5, FENCE_SLOTS - 1},
+    .buckets = {0, 5, FENCE_BUCKETS - 1},
     .seen = 1700000000000005,
     .tombstone_ms = 1001,
     .listen_us = CALL_LISTEN_US,
@@ -53,7 +53,7 @@ static struct call call_of(enum call_kind kind)
     call.kind = kind;
     if (kind >= CALL_RELEASE && kind < CALL_SLOTS)
         call.admit = span_of("");
-    if (kind < CALL_ACQUIRE || kind > CALL_REPAIR)
+    if (kind < CALL_ACQUIRE || kind > CALL_REPLICATE)
         call.window_us = 0;
     if (kind == CALL_RELEASE) /* not by force */
         call.tombstone_ms = 0;
@@ -84,7 +84,7 @@ TEST(what_a_call_borrows_is_copied)
     char resource[] = "r", names[] = "a\nb", token[] = "T";
     char admit[] = "1:f:n:run";
     char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
-    char mark[] = "1:run:m:0:n", dead[] = "1:d:";
+    char quarantine[] = "1:run:m:0:n", dead[] = "1:d:";
     char latest[] = "17000000000000031234567890", trace[] = "ab:0:7";
     struct call call = call_of(CALL_ACQUIRE);
     call.resource.ptr = resource;
@@ -97,19 +97,19 @@ TEST(what_a_call_borrows_is_copied)
     call.found.ptr = found;
     call.witnesses.ptr = witnesses;
     call.witnesses.len = 4;
-    call.mark.ptr = mark;
+    call.quarantine.ptr = quarantine;
     call.dead.ptr = dead;
     call.latest.ptr = latest;
     call.trace.ptr = trace;
     call.kind = CALL_READMIT;
     ck_assert(batch_add(&batch, &call));
-    call.kind = CALL_LOOK;
+    call.kind = CALL_PROBE;
     ck_assert(batch_add(&batch, &call));
     /* cppcheck-suppress unreadVariable; nobody may read them: the test */
     resource[0] = names[0] = names[2] = token[0] = admit[0] = nonce[0] =
         found[0] = 'X';
     /* cppcheck-suppress unreadVariable; likewise */
-    witnesses[0] = mark[0] = dead[0] = latest[0] = trace[0] = 'X';
+    witnesses[0] = quarantine[0] = dead[0] = latest[0] = trace[0] = 'X';
     ck_assert_ptr_null(strchr(command_words(), 'X'));
 }
 
@@ -179,7 +179,7 @@ static struct call longest_call(enum call_kind kind, int names)
     call.resource.ptr = text;
     call.resource.len = names == 1 ? RESOURCE_MAX : NAMES_LEN_MAX;
     call.token = (struct span){bytes, TOKEN_MAX};
-    call.admit = call.found = call.mark = call.dead =
+    call.admit = call.found = call.quarantine = call.dead =
         (struct span){bytes, CALL_STATE_MAX};
     call.latest = (struct span){bytes, INCARNATION_LEN};
     call.nonce = (struct span){bytes, CALL_NONCE_MAX};
@@ -190,12 +190,12 @@ static struct call longest_call(enum call_kind kind, int names)
     call.high_water = call.median_us = call.max_ttl_ms = INT64_MAX;
     call.readers_max = READERS_MAX;
     for (int i = 0; i < NAMES_MAX; i++)
-        call.slots[i] = UINT16_MAX;
+        call.buckets[i] = UINT16_MAX;
     return call;
 }
 
-/* A node has one look at a time, after the other calls of the batch. */
-TEST_RANGE(the_longest_calls_fit, CALL_LOOK, END)
+/* A node has one probe of a time, after the other calls of the batch. */
+TEST_RANGE(the_longest_calls_fit, CALL_PROBE, END)
 {
     static char prefix[PREFIX_MAX];
     memset(prefix, 'p', sizeof prefix);

@@ -32,9 +32,9 @@ static const char *head_word(int at)
 /* ---- semicolons ---------------------------------------------------------- */
 
 static const enum call_kind kinds[] = {
-    ['a'] = CALL_ACQUIRE, ['g'] = CALL_REPEAT,  ['e'] = CALL_EXTEND,
-    ['p'] = CALL_REPAIR,  ['r'] = CALL_RELEASE, ['i'] = CALL_INSPECT,
-    ['l'] = CALL_LISTEN,  ['k'] = CALL_LOOK};
+    ['a'] = CALL_ACQUIRE,   ['g'] = CALL_REPEAT,  ['e'] = CALL_EXTEND,
+    ['p'] = CALL_REPLICATE, ['r'] = CALL_RELEASE, ['i'] = CALL_INSPECT,
+    ['l'] = CALL_LISTEN,    ['k'] = CALL_PROBE};
 
 /* The call of this letter; a capital one: for this slot and two others. */
 static struct call call_of(char letter, int slot)
@@ -46,7 +46,7 @@ static struct call call_of(char letter, int slot)
         .token = span_of("T"),
         .admit = span_of("1:f:n:run"),
         .nonce = span_of("00ff"),
-        .slots = {(uint16_t)slot, 100, 101},
+        .buckets = {(uint16_t)slot, 100, 101},
     };
 }
 
@@ -113,7 +113,7 @@ TEST(slots_count_not_names)
     call.resource = span_of("s");
     ck_assert(batch_add(&batch, &call));
     call.resource = span_of("r");
-    call.slots[0] = FENCE_SLOTS - 1;
+    call.buckets[0] = FENCE_BUCKETS - 1;
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(head_word(KINDS_AT), "a;aa");
 }
@@ -136,7 +136,7 @@ TEST(a_batch_of_one_slot_has_room)
 TEST(a_batch_of_as_many_slots_as_calls_has_none)
 {
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
-        add('r', FENCE_SLOTS - 1 - i);
+        add('r', FENCE_BUCKETS - 1 - i);
     const char *word = head_word(KINDS_AT);
     ck_assert_uint_eq(strlen(word), BATCH_CALLS_MAX);
     ck_assert_uint_eq(strspn(word, "r"), BATCH_CALLS_MAX);
@@ -154,7 +154,7 @@ static const char without[] = {'r', 'i', 'l', 'k'};
 static bool may_add(char letter, int64_t us)
 {
     static int slot;
-    struct call call = call_of(letter, slot++ % FENCE_SLOTS);
+    struct call call = call_of(letter, slot++ % FENCE_BUCKETS);
     call.node_deadline_us = us;
     return batch_add(&batch, &call);
 }

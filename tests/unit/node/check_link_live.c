@@ -34,7 +34,7 @@ TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
     for (int i = 0; i < BATCH_CALLS_MAX; i++) {
         snprintf(names[i], sizeof names[i], "%d", i);
         calls[i] = live_call(CALL_ACQUIRE, names[i], "A");
-        calls[i].slots[0] = (uint16_t)i;
+        calls[i].buckets[0] = (uint16_t)i;
     }
     live_ask_all(calls, BATCH_CALLS_MAX);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
@@ -60,7 +60,7 @@ static const struct {
      "its user lacks +evalsha"},
 };
 
-/* With a call that meets it, or without: the next probe finds it. */
+/* With a call that meets it, or without: the next recheck finds it. */
 TEST_EACH(rights_that_are_taken_away_take_the_link_down, taken)
 {
     live_admit();

@@ -1,6 +1,7 @@
 /*
  * Memory that was replaced by REPLICAOF, or was not, on two real Redis servers.
- * High-water marks, generations and witnesses: transcripts/high_waters.txt.
+ * High-water quarantines, generations and witnesses:
+ * transcripts/high_waters.txt.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -16,17 +17,17 @@ static const char *field(const char *name)
     return real_text(&live.real, "HGET " STATE " %s", name);
 }
 
-static enum call_look_word look_with(const char *nonce)
+static enum call_probe_word probe_with(const char *nonce)
 {
-    struct call call = live_call(CALL_LOOK, "", "");
+    struct call call = live_call(CALL_PROBE, "", "");
     call.nonce = span_of(nonce);
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
-    return live.reply.look.word;
+    return live.reply.probe.word;
 }
 
-static void look(enum call_look_word word)
+static void probe(enum call_probe_word word)
 {
-    ck_assert_int_eq((int)look_with(LIVE_NONCE), (int)word);
+    ck_assert_int_eq((int)probe_with(LIVE_NONCE), (int)word);
 }
 
 /* On a port of its own: REPLICAOF does not take a Unix path. */
@@ -41,7 +42,7 @@ static int listen_on_tcp(struct real *real)
     return port;
 }
 
-/* Copies the memory of that real, and follows its writes. */
+/* Copies the data of that real, and follows its writes. */
 static void follow(struct real *real, int port)
 {
     real_text(real, "REPLICAOF 127.0.0.1 %d", port);
@@ -75,7 +76,7 @@ static void teardown_two(void)
 
 SUITE(memory, .timeout_s = 60, .set_up = setup_two, .tear_down = teardown_two);
 
-/* Its only field of the state that is of this memory, before and after. */
+/* Its only field of the state that is of this data, before and after. */
 static void assert_follows(const char *before)
 {
     char after[CALL_STATE_MAX + 1];
@@ -105,12 +106,13 @@ TEST_RANGE(story_74_a_first_replica_and_a_freed_backlog_cost_no_vote, 0, 2)
 {
     char before[CALL_STATE_MAX + 1];
     live_admit();
-    look(LOOK_ADMITTED);
+    probe(PROBE_ADMITTED);
     strcpy(before, live.admission);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     follow(&other, listen_on_tcp(&live.real));
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NOT_ADMITTED);
-    ck_assert_int_eq((int)look_with(_i == 0 ? "" : LIVE_NONCE), LOOK_ADMITTED);
+    ck_assert_int_eq((int)probe_with(_i == 0 ? "" : LIVE_NONCE),
+                     PROBE_ADMITTED);
     assert_follows(before);
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_EXTENDED);
     strcpy(before, live.admission);
@@ -118,17 +120,17 @@ TEST_RANGE(story_74_a_first_replica_and_a_freed_backlog_cost_no_vote, 0, 2)
     detach(&other);
     wait_for_other_id();
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NOT_ADMITTED);
-    look(LOOK_ADMITTED);
+    probe(PROBE_ADMITTED);
     assert_follows(before);
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_EXTENDED);
 }
 
 /*
- * It was a replica, and has the memory of its replica, which lacks a lock. Its
+ * It was a replica, and has the data of its replica, which lacks a lock. Its
  * second replication ID tells so until it frees its backlog, and what it has
  * read until its statistics are reset: one of both is enough.
  */
-TEST_RANGE(story_74_a_node_that_was_a_replica_is_marked, 0, 3)
+TEST_RANGE(story_74_a_node_that_was_a_replica_is_quarantined, 0, 3)
 {
     char before[CALL_STATE_MAX + 1], seen[CALL_TRACE_MAX + 1];
     follow(&other, listen_on_tcp(&live.real));
@@ -137,11 +139,11 @@ TEST_RANGE(story_74_a_node_that_was_a_replica_is_marked, 0, 3)
     real_text(&live.real, "SET written later");
     ck_assert_int_eq(real_integer(&live.real, "WAIT 1 5000"), 1);
     detach(&other);
-    look(LOOK_ADMITTED);
+    probe(PROBE_ADMITTED);
     strcpy(before, live.admission);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     int port = listen_on_tcp(&other);
-    look(LOOK_ADMITTED);
+    probe(PROBE_ADMITTED);
     strcpy(seen, live.trace);
     real_text(&live.real, "CONFIG SET repl-backlog-ttl 1");
     follow(&live.real, port);
@@ -156,7 +158,7 @@ TEST_RANGE(story_74_a_node_that_was_a_replica_is_marked, 0, 3)
     /* as if no time had passed */
     snprintf(strrchr(seen, ':') + 1, 17, "%lld", (long long)live_node_now_us());
     strcpy(live.trace, seen);
-    look(LOOK_CREATED);
+    probe(PROBE_CREATED);
     ck_assert_str_eq(live.admit, before); /* like that of an older life */
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_NOT_ADMITTED);
 }
@@ -165,7 +167,7 @@ TEST_RANGE(story_74_a_node_that_was_a_replica_is_marked, 0, 3)
 TEST(story_74_a_replica_is_not_the_master_that_it_was)
 {
     live_admit();
-    look(LOOK_ADMITTED);
+    probe(PROBE_ADMITTED);
     char admit[CALL_STATE_MAX + 1];
     strcpy(admit, live.admission);
     real_text(&live.real, "CONFIG SET replica-read-only no");
@@ -173,5 +175,5 @@ TEST(story_74_a_replica_is_not_the_master_that_it_was)
     real_integer(&live.real, "HSET " STATE " admit %s durable 1", admit);
     ck_assert_str_eq(real_text(&live.real, "CONFIG RESETSTAT"), "OK");
     live_learn_memory();
-    look(LOOK_CREATED);
+    probe(PROBE_CREATED);
 }

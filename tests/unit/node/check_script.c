@@ -40,7 +40,7 @@ static struct script_field integer(int64_t number)
 }
 
 #define OF(kind) (1u << CALL_##kind)
-#define OF_SETTERS (OF(ACQUIRE) | OF(REPEAT) | OF(REPAIR))
+#define OF_SETTERS (OF(ACQUIRE) | OF(REPEAT) | OF(REPLICATE))
 #define OF_VOTERS (OF_SETTERS | OF(EXTEND))
 
 /* Any byte may come; which letters answer what: transcripts/. */
@@ -61,9 +61,9 @@ static const struct {
     enum call_kind kind;
     const char *letters;
 } foreign[] = {{CALL_ACQUIRE, "OCEDFNR"},   {CALL_REPEAT, "OCEDFN"},
-               {CALL_EXTEND, "OCGDFSNR"},   {CALL_REPAIR, "OEDFNR"},
+               {CALL_EXTEND, "OCGDFSNR"},   {CALL_REPLICATE, "OEDFNR"},
                {CALL_RELEASE, "OCGELSNR"},  {CALL_INSPECT, "OCGEDLSNR"},
-               {CALL_LISTEN, "CGEDFQLSNR"}, {CALL_LOOK, "OCGEDFQLSNR"},
+               {CALL_LISTEN, "CGEDFQLSNR"}, {CALL_PROBE, "OCGEDFQLSNR"},
                {CALL_ADMIT, "GEDFQLSNR"},   {CALL_SCAN, "OCGEDFQLSR"},
                {CALL_SLOTS, "OCGEDFLSNR"}};
 
@@ -270,131 +270,144 @@ TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
             STATE_FAILED);
 }
 
-/* ---- looks --------------------------------------------------------------- */
+/* ---- probes -------------------------------------------------------------- */
 
-static const char *const look_words[LOOK_WORDS] = {
-    [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
-    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
-    [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
-    [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
-    [LOOK_MARKED] = "MARKED",
+static const char *const probe_words[PROBE_WORDS] = {
+    [PROBE_ADMITTED] = "ADMITTED",
+    [PROBE_SUPERSEDED] = "SUPERSEDED",
+    [PROBE_OTHER] = "OTHER",
+    [PROBE_MISNAMED] = "MISNAMED",
+    [PROBE_EMPTY] = "EMPTY",
+    [PROBE_BARE] = "BARE",
+    [PROBE_FRESH] = "FRESH",
+    [PROBE_CREATED] = "CREATED",
+    [PROBE_QUARANTINED] = "QUARANTINED",
 };
 
-enum { LOOK_COUNT = 13, LOOK_TEXTS = 5, LOOK_WITNESSES = 11 };
+enum { PROBE_COUNT = 13, PROBE_TEXTS = 5, PROBE_WITNESSES = 11 };
 
-static enum vote look_vote(const struct script_field *fields, int count)
+static enum vote probe_vote(const struct script_field *fields, int count)
 {
-    return script_decode(CALL_LOOK, NOW, fields, count).vote;
+    return script_decode(CALL_PROBE, NOW, fields, count).vote;
 }
 
-TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
+TEST_RANGE(what_a_probe_found_is_told, 0, PROBE_WORDS)
 {
-    const struct script_field fields[LOOK_COUNT] = {string(look_words[_i]),
-                                                    string("1:f:n:run:m"),
-                                                    string("1:run:m:0:n"),
-                                                    string("1:taken"),
-                                                    string("2:passed:"),
-                                                    integer(60000),
-                                                    integer(_i % 3),
-                                                    integer(5),
-                                                    integer(6),
-                                                    integer(NOW - 7),
-                                                    integer(_i % 2),
-                                                    string("ab=3 cd=4"),
-                                                    string("ab:0:7")};
-    struct call_reply reply = script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT);
+    const struct script_field fields[PROBE_COUNT] = {string(probe_words[_i]),
+                                                     string("1:f:n:run:m"),
+                                                     string("1:run:m:0:n"),
+                                                     string("1:taken"),
+                                                     string("2:passed:"),
+                                                     integer(60000),
+                                                     integer(_i % 3),
+                                                     integer(5),
+                                                     integer(6),
+                                                     integer(NOW - 7),
+                                                     integer(_i % 2),
+                                                     string("ab=3 cd=4"),
+                                                     string("ab:0:7")};
+    struct call_reply reply =
+        script_decode(CALL_PROBE, NOW, fields, PROBE_COUNT);
     ck_assert_int_eq(reply.vote, VOTE_DONE);
     ck_assert_int_eq(reply.node_now_us, NOW);
-    ck_assert_int_eq((int)reply.look.word, _i);
-    ck_assert_uint_eq(reply.look.admit.len, 11);
-    ck_assert_mem_eq(reply.look.mark.ptr, "1:run:m:0:n", 11);
-    ck_assert(span_is(reply.look.taken, "1:taken"));
-    ck_assert(span_is(reply.look.passed, "2:passed:"));
-    ck_assert_int_eq(reply.look.max_ttl_ms, 60000);
-    ck_assert_int_eq(reply.look.is_durable, _i % 3 == 1);
-    ck_assert_int_eq(reply.look.generation, 5);
-    ck_assert_int_eq(reply.look.rest_us, 6);
-    ck_assert_int_eq(reply.look.number, NOW - 7);
-    ck_assert_int_eq(reply.look.is_full, _i % 2);
-    ck_assert_uint_eq(reply.look.witnesses.len, 9);
-    ck_assert_mem_eq(reply.look.witnesses.ptr, "ab=3 cd=4", 9);
-    ck_assert(span_is(reply.look.trace, "ab:0:7"));
+    ck_assert_int_eq((int)reply.probe.word, _i);
+    ck_assert_uint_eq(reply.probe.admit.len, 11);
+    ck_assert_mem_eq(reply.probe.quarantine.ptr, "1:run:m:0:n", 11);
+    ck_assert(span_is(reply.probe.taken, "1:taken"));
+    ck_assert(span_is(reply.probe.passed, "2:passed:"));
+    ck_assert_int_eq(reply.probe.max_ttl_ms, 60000);
+    ck_assert_int_eq(reply.probe.is_durable, _i % 3 == 1);
+    ck_assert_int_eq(reply.probe.generation, 5);
+    ck_assert_int_eq(reply.probe.rest_us, 6);
+    ck_assert_int_eq(reply.probe.number, NOW - 7);
+    ck_assert_int_eq(reply.probe.is_full, _i % 2);
+    ck_assert_uint_eq(reply.probe.witnesses.len, 9);
+    ck_assert_mem_eq(reply.probe.witnesses.ptr, "ab=3 cd=4", 9);
+    ck_assert(span_is(reply.probe.trace, "ab:0:7"));
     for (int kind = CALL_ADMIT; kind < CALL_KINDS; kind++)
         ck_assert_int_eq(
-            script_decode((enum call_kind)kind, NOW, fields, LOOK_COUNT).vote,
+            script_decode((enum call_kind)kind, NOW, fields, PROBE_COUNT).vote,
             VOTE_UNREADABLE);
 }
 
-TEST(a_look_of_another_shape_is_garbage)
+TEST(a_probe_of_another_shape_is_garbage)
 {
     static char text[CALL_STATE_MAX + 2], witnesses[CALL_WITNESSES_MAX + 2],
         trace[CALL_TRACE_MAX + 2];
     memset(trace, 'x', sizeof trace - 1);
     memset(text, 'x', sizeof text - 1);
     memset(witnesses, 'x', sizeof witnesses - 1);
-    const struct script_field good[LOOK_COUNT] = {
-        string("MARKED"), string(text + 1), string(text + 1),
-        string(text + 1), string(text + 1), integer(1),
-        integer(1),       integer(1),       integer(1),
-        integer(1),       integer(1),       string(witnesses + 1),
-        string(trace + 1)};
-    struct script_field fields[LOOK_COUNT];
+    const struct script_field good[PROBE_COUNT] = {string("QUARANTINED"),
+                                                   string(text + 1),
+                                                   string(text + 1),
+                                                   string(text + 1),
+                                                   string(text + 1),
+                                                   integer(1),
+                                                   integer(1),
+                                                   integer(1),
+                                                   integer(1),
+                                                   integer(1),
+                                                   integer(1),
+                                                   string(witnesses + 1),
+                                                   string(trace + 1)};
+    struct script_field fields[PROBE_COUNT];
     memcpy(fields, good, sizeof good);
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
-    for (int count = 0; count < LOOK_COUNT; count++)
-        ck_assert_int_eq(look_vote(fields, count), VOTE_UNREADABLE);
-    for (int i = 0; i < LOOK_COUNT; i++) {
-        bool is_text = i < LOOK_TEXTS || i >= LOOK_WITNESSES;
+    ck_assert_int_eq(probe_vote(fields, PROBE_COUNT), VOTE_DONE);
+    for (int count = 0; count < PROBE_COUNT; count++)
+        ck_assert_int_eq(probe_vote(fields, count), VOTE_UNREADABLE);
+    for (int i = 0; i < PROBE_COUNT; i++) {
+        bool is_text = i < PROBE_TEXTS || i >= PROBE_WITNESSES;
         fields[i] = is_text ? integer(1) : string("1");
-        ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
-        fields[i] = is_text ? string(i < LOOK_TEXTS        ? text
-                                     : i == LOOK_WITNESSES ? witnesses
-                                                           : trace)
+        ck_assert_int_eq(probe_vote(fields, PROBE_COUNT), VOTE_UNREADABLE);
+        fields[i] = is_text ? string(i < PROBE_TEXTS        ? text
+                                     : i == PROBE_WITNESSES ? witnesses
+                                                            : trace)
                             : (struct script_field){0};
-        ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
+        ck_assert_int_eq(probe_vote(fields, PROBE_COUNT), VOTE_UNREADABLE);
         fields[i] = good[i];
     }
-    fields[0] = string("LOOKED");
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
+    fields[0] = string("PROBED");
+    ck_assert_int_eq(probe_vote(fields, PROBE_COUNT), VOTE_UNREADABLE);
 }
 
-/* A server would take it for no mark, and yet wait for its quarantine. */
-TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 3)
+/* A server would take it for no quarantine record, and yet wait for its
+ * quarantine. */
+TEST_RANGE(who_says_that_it_is_quarantined_tells_the_quarantine, 0, 3)
 {
-    static const char *const words[] = {"FRESH", "CREATED", "MARKED"};
-    struct script_field fields[LOOK_COUNT] = {
+    static const char *const words[] = {"FRESH", "CREATED", "QUARANTINED"};
+    struct script_field fields[PROBE_COUNT] = {
         string(words[_i]), string(""), string("1:run:m:0:n"),
         string(""),        string(""), integer(1),
         integer(1),        integer(1), integer(1),
         integer(1),        integer(1), string(""),
         string("")};
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
+    ck_assert_int_eq(probe_vote(fields, PROBE_COUNT), VOTE_DONE);
     fields[2].string = (struct span){"\0:run", 5};
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
+    ck_assert_int_eq(probe_vote(fields, PROBE_COUNT), VOTE_UNREADABLE);
     fields[2] = string("");
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
+    ck_assert_int_eq(probe_vote(fields, PROBE_COUNT), VOTE_UNREADABLE);
     fields[0] = string("BARE");
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
+    ck_assert_int_eq(probe_vote(fields, PROBE_COUNT), VOTE_DONE);
 }
 
 /* The script returns no other numbers, and we add some of them to others. */
-TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
+TEST(a_probe_with_a_number_that_lua_cannot_tell_is_garbage)
 {
     const int64_t exact = INT64_C(1) << 53;
-    struct script_field fields[LOOK_COUNT] = {
+    struct script_field fields[PROBE_COUNT] = {
         string("BARE"), string(""),     string(""),     string(""),
         string(""),     integer(exact), integer(exact), integer(exact),
         integer(exact), integer(exact), integer(exact), string(""),
         string("")};
-    ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
-    for (int i = LOOK_TEXTS; i < LOOK_WITNESSES; i++) {
+    ck_assert_int_eq(probe_vote(fields, PROBE_COUNT), VOTE_DONE);
+    for (int i = PROBE_TEXTS; i < PROBE_WITNESSES; i++) {
         static const int64_t wrong[] = {-1, (INT64_C(1) << 53) + 1, INT64_MAX,
                                         INT64_MIN};
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
-            struct script_field changed[LOOK_COUNT];
+            struct script_field changed[PROBE_COUNT];
             memcpy(changed, fields, sizeof fields);
             changed[i].integer = wrong[k];
-            ck_assert_int_eq(look_vote(changed, LOOK_COUNT), VOTE_UNREADABLE);
+            ck_assert_int_eq(probe_vote(changed, PROBE_COUNT), VOTE_UNREADABLE);
         }
     }
 }
@@ -455,9 +468,9 @@ TEST(words_of_an_error_are_without_arguments)
     struct script_field field = {
         SCRIPT_FIELD_ERROR, 0,
         span_of("ERR unknown command 'X', with args beginning with: 's3cret'")};
-    struct call_reply reply = script_decode(CALL_LOOK, NOW, &field, 1);
+    struct call_reply reply = script_decode(CALL_PROBE, NOW, &field, 1);
     ck_assert(span_is(reply.words, "ERR unknown command 'X'"));
     field.string = span_of("ERR no");
-    reply = script_decode(CALL_LOOK, NOW, &field, 1);
+    reply = script_decode(CALL_PROBE, NOW, &field, 1);
     ck_assert(span_is(reply.words, "ERR no"));
 }

@@ -58,12 +58,12 @@ static void on_reply(struct engine *engine, int node, uint64_t tag,
     ck_assert_uint_lt(tag, LIVE_VOTES_MAX);
     live.votes[tag] = ballot_of_reply(reply);
     live.reply = *reply;
-    live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
-    live.mark[span_copy(live.mark, reply->look.mark)] = '\0';
-    if (live.mark[0] != '\0')
-        memcpy(live.marked, live.mark, sizeof live.marked);
-    if (reply->look.trace.len > 0)
-        live.trace[span_copy(live.trace, reply->look.trace)] = '\0';
+    live.admit[span_copy(live.admit, reply->probe.admit)] = '\0';
+    live.quarantine[span_copy(live.quarantine, reply->probe.quarantine)] = '\0';
+    if (live.quarantine[0] != '\0')
+        memcpy(live.quarantined, live.quarantine, sizeof live.quarantined);
+    if (reply->probe.trace.len > 0)
+        live.trace[span_copy(live.trace, reply->probe.trace)] = '\0';
     live.replies++;
 }
 
@@ -128,10 +128,11 @@ void live_learn_memory(void)
         PRINT_TO(live.admission, LIVE_NAME "0:0%s", live.of_this_life);
 }
 
-/* The admission that follows this mark. */
-static void make_admission(struct span mark)
+/* The admission that follows this quarantine record. */
+static void make_admission(struct span quarantine)
 {
-    struct span incarnation = call_state_part(mark, CALL_STATE_INCARNATION);
+    struct span incarnation =
+        call_state_part(quarantine, CALL_STATE_INCARNATION);
     PRINT_TO(live.admission, LIVE_NAME "%.*s:0%s", (int)incarnation.len,
              incarnation.ptr, live.of_this_life);
 }
@@ -140,16 +141,16 @@ struct call live_call(enum call_kind kind, const char *resource,
                       const char *token)
 {
     int64_t now_us = live_node_now_us();
-    /* what needs a vote carries the whole admission, as a look returns it */
-    bool is_admission = kind == CALL_LOOK || kind == CALL_ADMIT;
+    /* what needs a vote carries the whole admission, as a probe returns it */
+    bool is_admission = kind == CALL_PROBE || kind == CALL_ADMIT;
     return (struct call){
         .kind = kind,
         .resource = span_of(resource),
         .token = span_of(token),
         .admit = span_of(is_admission ? LIVE_ADMIT : live.admission),
         .nonce = span_of(LIVE_NONCE),
-        .mark = span_of(live.marked),
-        .trace = span_of(kind == CALL_LOOK ? live.trace : ""),
+        .quarantine = span_of(live.quarantined),
+        .trace = span_of(kind == CALL_PROBE ? live.trace : ""),
         .median_us = LIVE_MEDIAN_US,
         .max_ttl_ms = LIVE_TTL_MS,
         .is_durable = true,
@@ -157,7 +158,7 @@ struct call live_call(enum call_kind kind, const char *resource,
         .number = kind == CALL_ACQUIRE ? now_us : 0,
         .node_deadline_us = now_us + DEADLINE_US,
         .window_us = LIVE_WINDOW_US,
-        .slots = {7},
+        .buckets = {7},
         .listen_us = CALL_LISTEN_US,
     };
 }
@@ -187,7 +188,7 @@ int live_ask(const struct call *call)
 {
     live_ask_all(call, 1);
     if (live.reply.vote == VOTE_DONE && call->kind == CALL_ADMIT)
-        make_admission(call->mark);
+        make_admission(call->quarantine);
     return ballot_of_reply(&live.reply);
 }
 
@@ -199,7 +200,7 @@ int live_run(enum call_kind kind, const char *resource, const char *token)
 
 void live_admit(void)
 {
-    ck_assert_int_eq(live_run(CALL_LOOK, "", ""), VOTE_DONE);
+    ck_assert_int_eq(live_run(CALL_PROBE, "", ""), VOTE_DONE);
     ck_assert_int_eq(live_run(CALL_ADMIT, "", ""), VOTE_DONE);
 }
 

@@ -32,12 +32,13 @@ struct live {
     char not_durable[NODE_DETAIL_MAX], lacks[NODE_DETAIL_MAX];
     char evicts[NODE_DETAIL_MAX];
     struct call_reply reply;        /* the last */
-    char admit[CALL_STATE_MAX + 1]; /* what the last look returned */
-    char mark[CALL_STATE_MAX + 1];
+    char admit[CALL_STATE_MAX + 1]; /* what the last probe returned */
+    char quarantine[CALL_STATE_MAX + 1];
     char trace[CALL_TRACE_MAX + 1];
 
-    char marked[CALL_STATE_MAX + 1];    /* the last mark that a look found */
-    char of_this_life[64];              /* how admissions end on this node */
+    char quarantined[CALL_STATE_MAX +
+                     1];   /* the last quarantine record that a probe found */
+    char of_this_life[64]; /* how admissions end on this node */
     char admission[CALL_STATE_MAX + 1]; /* what calls carry that need a vote */
     int votes[LIVE_VOTES_MAX];          /* by tag, which live_ask_all counts */
 };
@@ -57,9 +58,9 @@ int64_t live_node_now_us(void);
 void live_learn_memory(void);
 
 /*
- * A call of this kind (look, admit, acquire, extend, release, inspect, listen)
- * that is granted on a free lock; that looks, marks and is durable; that admits
- * what live.marked marks.
+ * A call of this kind (probe, admit, acquire, extend, release, inspect, listen)
+ * that is granted on a free lock; that probes, quarantine records and is
+ * durable; that admits what live.quarantined quarantines.
  */
 struct call live_call(enum call_kind kind, const char *resource,
                       const char *token);
@@ -78,7 +79,7 @@ int live_ask(const struct call *call);
 /* Makes a call and sends it. */
 int live_run(enum call_kind kind, const char *resource, const char *token);
 
-/* Looks at the node and admits it. */
+/* Probes at the node and admits it. */
 void live_admit(void);
 
 /* A server listens for so long from now on. */

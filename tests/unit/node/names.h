@@ -14,7 +14,7 @@ void names_resolve_to(const char *to, unsigned after_us);
 /* Whether lookups, those under way too, wait until they are let go. */
 void names_hold(bool hold);
 
-/* How many were looked up since the program began. */
+/* How many were probed up since the program began. */
 int names_asked(void);
 
 #endif

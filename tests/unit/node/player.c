@@ -43,7 +43,7 @@ static struct {
         char name[32];
         const char *value;
     } lets[LETS_MAX];
-    const char *marked, *trace, *life, *admission;
+    const char *record, *trace, *life, *admission;
     struct call calls[STAGE_CALLS_MAX];
     char **expected[STAGE_CALLS_MAX];
     int lines[STAGE_CALLS_MAX];
@@ -85,9 +85,14 @@ static const char *resources_of(const char *names)
     return textf("%.*s", (int)names_join(text, list, count), text);
 }
 
-static const char *slot_of(const char *name)
+static const char *bucket_of(const char *name)
 {
-    return textf("%d", fence_slot(span_of(resource_of(name))));
+    return textf("%d", fence_bucket(span_of(resource_of(name))));
+}
+
+static const char *string_of(struct span span)
+{
+    return textf("%.*s", (int)span.len, span.ptr);
 }
 
 /* The token that a name stands for. */
@@ -97,18 +102,17 @@ static const char *token_of(const char *name)
     struct span span = span_of(name);
     struct span token =
         tokens_make(span, tokens_number(span, play.stage->now_us()), text);
-    return textf("%.*s", (int)token.len, token.ptr);
+    return string_of(token);
 }
 
-static const char *mark_part(const char *mark, enum call_state_part part)
+static const char *record_part(const char *record, enum call_state_part part)
 {
-    struct span span = call_state_part(span_of(mark), part);
-    return textf("%.*s", (int)span.len, span.ptr);
+    return string_of(call_state_part(span_of(record), part));
 }
 
-static const char *admission_of(const char *mark, int64_t news)
+static const char *admission_of(const char *record, int64_t news)
 {
-    return textf(NAME "%s:%lld%s", mark_part(mark, CALL_STATE_INCARNATION),
+    return textf(NAME "%s:%lld%s", record_part(record, CALL_STATE_INCARNATION),
                  (long long)news, play.life);
 }
 
@@ -124,30 +128,25 @@ static const char *base_value(const char *name)
     for (int i = 0; i < LETS_MAX && play.lets[i].value != NULL; i++)
         if (strcmp(play.lets[i].name, name) == 0)
             return play.lets[i].value;
-    if (strcmp(name, "now") == 0)
-        return textf("%lld", (long long)play.stage->now_us());
-    if (strcmp(name, "median") == 0)
-        return textf("%lld", (long long)MEDIAN_US);
-    if (strcmp(name, "name") == 0)
-        return NAME;
-    if (strcmp(name, "old") == 0)
-        return OLD;
-    if (strcmp(name, "old_incarnation") == 0)
-        return OLD_INCARNATION;
-    if (strcmp(name, "life") == 0)
-        return play.life;
-    if (strcmp(name, "replid") == 0)
-        return play.stage->replid();
-    if (strcmp(name, "marked") == 0)
-        return play.marked;
+    const char *const texts[][2] = {
+        {"now", textf("%lld", (long long)play.stage->now_us())},
+        {"median", textf("%lld", (long long)MEDIAN_US)},
+        {"name", NAME},
+        {"old", OLD},
+        {"life", play.life},
+        {"old_incarnation", OLD_INCARNATION},
+        {"trace", play.trace},
+        {"replid", play.stage->replid()},
+        {"quarantined", play.record},
+        {"admission", play.admission},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strcmp(texts[i][0], name) == 0)
+            return texts[i][1];
     if (strcmp(name, "born") == 0)
-        return mark_part(play.marked, CALL_STATE_INCARNATION);
-    if (strcmp(name, "trace") == 0)
-        return play.trace;
-    if (strcmp(name, "admission") == 0)
-        return play.admission;
+        return record_part(play.record, CALL_STATE_INCARNATION);
     if (strncmp(name, "news:", 5) == 0)
-        return admission_of(play.marked, atoll(of));
+        return admission_of(play.record, atoll(of));
     if (strncmp(name, "token:", 6) == 0)
         return token_of(of);
     if (strncmp(name, "number:", 7) == 0)
@@ -155,7 +154,7 @@ static const char *base_value(const char *name)
     if (strncmp(name, "field:", 6) == 0)
         return play.stage->field(of);
     if (strncmp(name, "slot:", 5) == 0)
-        return slot_of(of);
+        return bucket_of(of);
     if (strncmp(name, "key:", 4) == 0)
         return textf("p:%s", resource_of(of));
     if (strncmp(name, "end:", 4) == 0) /* of a lock, in ms since 1970 */
@@ -203,19 +202,19 @@ static const char *between(const char *text, const char **high)
     return textf("%.*s", (int)(dots - text), text);
 }
 
-/* A mark that was made just now, in this memory. */
-static bool is_new_mark(const char *mark, const char *nonce)
+/* A quarantine record that was made just now, in this data. */
+static bool is_new_quarantine(const char *record, const char *nonce)
 {
-    const char *incarnation = mark_part(mark, CALL_STATE_INCARNATION);
+    const char *incarnation = record_part(record, CALL_STATE_INCARNATION);
     int64_t born_us = span_number((struct span){incarnation, 16}, 16);
     int64_t now_us = play.stage->now_us();
     return born_us > now_us - WINDOW_US && born_us <= now_us + 1000000 &&
-           strcmp(mark, textf(NAME "%lld%s%s", (long long)born_us, nonce,
-                              life_now())) == 0;
+           strcmp(record, textf(NAME "%lld%s%s", (long long)born_us, nonce,
+                                life_now())) == 0;
 }
 
 /* Expected: a text; !text: another one; from..to, each of which may be missing;
- * new:nonce: a mark; -: nothing. */
+ * new:nonce: a quarantine record; -: nothing. */
 static bool is_as(const char *is, const char *expected)
 {
     const char *high = "", *low = between(expected, &high);
@@ -224,7 +223,7 @@ static bool is_as(const char *is, const char *expected)
     if (expected[0] == '!')
         return strcmp(is, strcmp(expected, "!-") == 0 ? "" : expected + 1) != 0;
     if (strncmp(expected, "new:", 4) == 0)
-        return is_new_mark(is, expected + 4);
+        return is_new_quarantine(is, expected + 4);
     if (low == NULL || is[0] == '\0')
         return strcmp(is, expected) == 0;
     return (low[0] == '\0' || atoll(is) >= atoll(low)) &&
@@ -253,7 +252,7 @@ static const struct option {
     {"admit", SPAN, OF(call, admit)},
     {"nonce", SPAN, OF(call, nonce)},
     {"found", SPAN, OF(call, found)},
-    {"mark", SPAN, OF(call, mark)},
+    {"quarantine", SPAN, OF(call, quarantine)},
     {"dead", SPAN, OF(call, dead)},
     {"witnesses", SPAN, OF(call, witnesses)},
     {"latest", SPAN, OF(call, latest)},
@@ -267,7 +266,7 @@ static const struct option {
     {"renewing", BOOL, OF(call, is_renewing)},
     {"watching", BOOL, OF(call, is_watching)},
     {"established", BOOL, OF(call, is_established)},
-    {"fill", BOOL, OF(call, is_fill)},
+    {"fill", BOOL, OF(call, is_early)},
     {"ttl", INT64, OF(call, ttl_ms)},
     {"number", INT64, OF(call, number)},
     {"deadline", INT64, OF(call, node_deadline_us)},
@@ -290,18 +289,18 @@ static const struct option answers[] = {
     {"cursor", INT64, OF(call_reply, cursor)},
     {"value", SPAN, OF(call_reply, value)},
     {"slots", SPAN, OF(call_reply, slots)},
-    {"admit", SPAN, OF(call_reply, look.admit)},
-    {"mark", SPAN, OF(call_reply, look.mark)},
-    {"taken", SPAN, OF(call_reply, look.taken)},
-    {"passed", SPAN, OF(call_reply, look.passed)},
-    {"witnesses", SPAN, OF(call_reply, look.witnesses)},
-    {"trace", SPAN, OF(call_reply, look.trace)},
-    {"max_ttl", INT64, OF(call_reply, look.max_ttl_ms)},
-    {"durable", BOOL, OF(call_reply, look.is_durable)},
-    {"its_generation", INT64, OF(call_reply, look.generation)},
-    {"rest", INT64, OF(call_reply, look.rest_us)},
-    {"number", INT64, OF(call_reply, look.number)},
-    {"full", BOOL, OF(call_reply, look.is_full)},
+    {"admit", SPAN, OF(call_reply, probe.admit)},
+    {"quarantine", SPAN, OF(call_reply, probe.quarantine)},
+    {"taken", SPAN, OF(call_reply, probe.taken)},
+    {"passed", SPAN, OF(call_reply, probe.passed)},
+    {"witnesses", SPAN, OF(call_reply, probe.witnesses)},
+    {"trace", SPAN, OF(call_reply, probe.trace)},
+    {"max_ttl", INT64, OF(call_reply, probe.max_ttl_ms)},
+    {"durable", BOOL, OF(call_reply, probe.is_durable)},
+    {"its_generation", INT64, OF(call_reply, probe.generation)},
+    {"rest", INT64, OF(call_reply, probe.rest_us)},
+    {"number", INT64, OF(call_reply, probe.number)},
+    {"full", BOOL, OF(call_reply, probe.is_full)},
 };
 
 static const struct option *option_of(const struct option *list, size_t count,
@@ -356,17 +355,22 @@ static const char *answer_text(const struct call_reply *reply,
     return textf("%lld", (long long)number);
 }
 
-static const char *const looks[LOOK_WORDS] = {
-    [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
-    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
-    [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
-    [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
-    [LOOK_MARKED] = "MARKED",
+static const char *const probes[PROBE_WORDS] = {
+    [PROBE_ADMITTED] = "ADMITTED",
+    [PROBE_SUPERSEDED] = "SUPERSEDED",
+    [PROBE_OTHER] = "OTHER",
+    [PROBE_MISNAMED] = "MISNAMED",
+    [PROBE_EMPTY] = "EMPTY",
+    [PROBE_BARE] = "BARE",
+    [PROBE_FRESH] = "FRESH",
+    [PROBE_CREATED] = "CREATED",
+    [PROBE_QUARANTINED] = "QUARANTINED",
 };
 
 static bool is_setter(enum call_kind kind)
 {
-    return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR;
+    return kind == CALL_ACQUIRE || kind == CALL_REPEAT ||
+           kind == CALL_REPLICATE;
 }
 
 /* The number that a call has: of an acquire the time, of others that of the
@@ -384,8 +388,8 @@ static int64_t number_of(enum call_kind kind, const char *token, int64_t now_us)
     return known != 0 ? known : now_us;
 }
 
-/* One that is granted on a free lock, that looks, marks and is durable, and
- * that admits what is marked. */
+/* One that is granted on a free lock, that probes, may quarantine and is
+ * durable, and that admits what is quarantined. */
 static struct call make_call(enum call_kind kind, const char *names,
                              const char *token)
 {
@@ -400,16 +404,16 @@ static struct call make_call(enum call_kind kind, const char *names,
                              ? ""
                              : play.admission),
         .nonce = span_of(NONCE),
-        .mark = span_of(play.marked),
-        .trace = span_of(kind == CALL_LOOK ? play.trace : ""),
+        .quarantine = span_of(play.record),
+        .trace = span_of(kind == CALL_PROBE ? play.trace : ""),
         .median_us = MEDIAN_US,
         .max_ttl_ms = TTL_MS,
         .is_durable = true,
         .ttl_ms = TTL_MS,
         .number = number_of(kind, token, now_us),
-        .seen = kind == CALL_REPAIR ? (1 << NAMES_MAX) - 1 : 0,
+        .seen = kind == CALL_REPLICATE ? (1 << NAMES_MAX) - 1 : 0,
         .readers_max = READERS_MAX,
-        .tombstone_ms = kind == CALL_REPAIR ? TOMBSTONE_MS : 0,
+        .tombstone_ms = kind == CALL_REPLICATE ? TOMBSTONE_MS : 0,
         /* calls whose deadlines are far apart share no batch */
         .node_deadline_us = play.count > 0 ? play.calls[0].node_deadline_us
                                            : now_us + DEADLINE_US,
@@ -418,7 +422,7 @@ static struct call make_call(enum call_kind kind, const char *names,
         .count = 100,
     };
     if (is_of_locks && kind != CALL_SLOTS)
-        fence_slots(call.resource, call.slots);
+        fence_buckets(call.resource, call.buckets);
     return call;
 }
 
@@ -473,9 +477,9 @@ static void expect_field(const struct call_reply *reply, const char *word)
 static void expect_reply(const struct call *call,
                          const struct call_reply *reply, char **words)
 {
-    bool is_look = call->kind == CALL_LOOK && reply->vote == VOTE_DONE;
+    bool is_probe = call->kind == CALL_PROBE && reply->vote == VOTE_DONE;
     const char *is =
-        is_look ? looks[reply->look.word] : ballot_name(call_ballot(reply));
+        is_probe ? probes[reply->probe.word] : ballot_name(call_ballot(reply));
     const char *expected = words[0] != NULL ? words[0] : "";
     if (!is_as(is, expected))
         fail_line("%s %.*s: %s %.*s, not %s", simcall_name(call->kind),
@@ -489,15 +493,14 @@ static void expect_reply(const struct call *call,
 /* What a test refers to later. */
 static void note_reply(const struct call *call, const struct call_reply *reply)
 {
-    const struct call_look *look = &reply->look;
-    if (look->mark.len > 0)
-        play.marked = textf("%.*s", (int)look->mark.len, look->mark.ptr);
-    if (look->trace.len > 0)
-        play.trace = textf("%.*s", (int)look->trace.len, look->trace.ptr);
+    const struct call_probe *probe = &reply->probe;
+    if (probe->quarantine.len > 0)
+        play.record = string_of(probe->quarantine);
+    if (probe->trace.len > 0)
+        play.trace = string_of(probe->trace);
     if (reply->vote == VOTE_DONE &&
         (call->kind == CALL_ADMIT || call->kind == CALL_READMIT))
-        play.admission =
-            admission_of(textf("%.*s", (int)call->mark.len, call->mark.ptr), 0);
+        play.admission = admission_of(string_of(call->quarantine), 0);
 }
 
 /* Asks what is gathered, as one. */
@@ -532,7 +535,7 @@ static void set_slots(struct call *call, const char *names)
     char *rest = copy_of(names);
     int i = 0;
     for (char *name; (name = strsep(&rest, ",")) != NULL;)
-        call->slots[i++] = (uint16_t)atoi(slot_of(name));
+        call->buckets[i++] = (uint16_t)atoi(bucket_of(name));
 }
 
 static void gather_call(enum call_kind kind, char **words)
@@ -657,16 +660,16 @@ static void do_left(char **words)
 static void do_field(char **words)
 {
     const char *name = need(words, 1);
-    bool is_check = strcmp(need(words, 2), "=") == 0;
+    bool is_probe = strcmp(need(words, 2), "=") == 0;
     if (name[0] == '#') {
         bool is_of_readers = name[strlen(name) - 1] == '~';
         name =
             textf("%s%s",
-                  slot_of(textf("%.*s", (int)strlen(name) - 1 - is_of_readers,
-                                name + 1)),
+                  bucket_of(textf("%.*s", (int)strlen(name) - 1 - is_of_readers,
+                                  name + 1)),
                   is_of_readers ? "s" : "");
     }
-    if (is_check)
+    if (is_probe)
         compare(words[1], play.stage->field(name), need(words, 3));
     else
         play.stage->write(name, need(words, 2));
@@ -824,15 +827,15 @@ static void do_keys(char **words)
 static void do_locks(char **words)
 {
     static const char *const names[] = {"a", "b", "c"};
-    bool is_check = strcmp(need(words, 1), "=") == 0;
-    const char *values = need(words, 1 + is_check);
+    bool is_probe = strcmp(need(words, 1), "=") == 0;
+    const char *values = need(words, 1 + is_probe);
     for (int i = 0; i < 3; i++) {
         const char *lock = resource_of(names[i]);
         const char *name = textf("%c", values[i]);
-        if (is_check && *name == '-')
+        if (is_probe && *name == '-')
             compare(names[i], textf("%lld", play.stage->lock(lock).pttl_ms),
                     "-2");
-        else if (is_check)
+        else if (is_probe)
             compare(names[i], tokens_name(play.stage->lock(lock).value), name);
         else if (*name == '-')
             play.stage->drop(lock);
@@ -846,16 +849,15 @@ static void do_locks(char **words)
 static void do_restart(char **words)
 {
     const struct stage *on = play.stage;
-    on->write("mark", "-");
+    on->write("quarantine", "-");
     on->write("admit", OLD);
     on->write("durable", "1");
     on->write("until", "0");
     on->write("max_token", "0");
     on->write("generation", need(words, 1));
     on->write("max_ttl", "60000");
-    char *created[] = {copy_of("look"), copy_of("->"), copy_of("CREATED"),
-                       NULL};
-    gather_call(CALL_LOOK, created);
+    char *made[] = {copy_of("probe"), copy_of("->"), copy_of("CREATED"), NULL};
+    gather_call(CALL_PROBE, made);
     ask_all();
 }
 
@@ -866,12 +868,11 @@ static const struct {
     {"set", do_set},         {"drop", do_drop},       {"join", do_join},
     {"lock", do_lock},       {"readers", do_readers}, {"left", do_left},
     {"field", do_field},     {"let", do_let},         {"is", do_is},
-    {"number", do_number},   {"memory", do_memory},
-
-    {"learn", do_learn},     {"wait", do_wait},       {"hear", do_hear},
-    {"heard", do_heard},     {"batches", do_batches}, {"redis", do_redis},
-    {"restart", do_restart}, {"deny", do_deny},       {"allow", do_allow},
-    {"keys", do_keys},       {"locks", do_locks},
+    {"number", do_number},   {"memory", do_memory},   {"learn", do_learn},
+    {"wait", do_wait},       {"hear", do_hear},       {"heard", do_heard},
+    {"batches", do_batches}, {"redis", do_redis},     {"restart", do_restart},
+    {"deny", do_deny},       {"allow", do_allow},     {"keys", do_keys},
+    {"locks", do_locks},
 };
 
 /* ---- playing ------------------------------------------------------------ */
@@ -977,13 +978,13 @@ void transcripts_play(int number)
     play.take = take;
     play.stage = take->stage;
     play.line = take->line - 1;
-    play.marked = play.trace = "";
+    play.record = play.trace = "";
     tokens_begin();
     play.stage->begin();
     play.life = life_now();
     play.admission = textf(NAME "0:0%s", play.life); /* as no node has it */
     if (take->is_admitted) {
-        play_line("look -> FRESH");
+        play_line("probe -> FRESH");
         play_line("admit -> done");
     }
     for (int at = take->line; at < take->file->count; at++) {

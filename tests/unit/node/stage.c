@@ -383,12 +383,12 @@ static struct simnumber *sim_number(const char *name)
 
 static char *sim_state_text(const char *name)
 {
-    return strcmp(name, "admit") == 0    ? sim.memory.admit
-           : strcmp(name, "mark") == 0   ? sim.memory.mark
-           : strcmp(name, "taken") == 0  ? sim.memory.taken
-           : strcmp(name, "passed") == 0 ? sim.memory.passed
-           : strcmp(name, "dead") == 0   ? sim.memory.dead
-                                         : NULL;
+    return strcmp(name, "admit") == 0        ? sim.memory.admit
+           : strcmp(name, "quarantine") == 0 ? sim.memory.quarantine
+           : strcmp(name, "taken") == 0      ? sim.memory.taken
+           : strcmp(name, "passed") == 0     ? sim.memory.passed
+           : strcmp(name, "dead") == 0       ? sim.memory.dead
+                                             : NULL;
 }
 
 /* The one of this name; NULL: there is none, and no room if it is to be new. */
@@ -413,7 +413,7 @@ static int sim_slot(const char *name, bool *is_of_readers)
     ck_assert_msg(end > name && (*end == '\0' || *is_of_readers),
                   "the simulated node has no field %s", name);
     for (int i = 0; i < SIM_RESOURCES; i++)
-        if (fence_slot(span_of(simnode_resource(i))) == slot)
+        if (fence_bucket(span_of(simnode_resource(i))) == slot)
             return i;
     ck_abort_msg("the simulated node has no slot %s", name);
 }

@@ -1,5 +1,5 @@
 /*
- * The probes of a link that is up: whether its node's name still leads to it.
+ * The rechecks of a link that is up: whether its node's name still leads to it.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static void bring_up_by_name(void)
     faked_bring_up();
 }
 
-/* At its last good address, so the first probe is soon. */
+/* At its last good address, so the first recheck is soon. */
 static void bring_up_unconfirmed(void)
 {
     bring_up_by_name();
@@ -50,7 +50,7 @@ static bool has_hung_up(void *arg)
     return faked.node.peers[1].fd < 0;
 }
 
-SUITE(probe, .timeout_s = 30, .set_up = faked_setup,
+SUITE(recheck, .timeout_s = 30, .set_up = faked_setup,
       .tear_down = faked_teardown);
 
 TEST(a_healthy_node_is_confirmed_in_time)
@@ -197,8 +197,8 @@ TEST(a_stopped_process_ends_nothing)
     ck_assert_int_eq(faked.downs, downs);
 }
 
-/* A refusal shows it, before the next probe is due. */
-TEST(a_refused_command_is_followed_by_a_probe)
+/* A refusal shows it, before the next recheck is due. */
+TEST(a_refused_command_is_followed_by_a_recheck)
 {
     int64_t begin_us = clock_now_us();
     fake_say(&faked.node, "EVALSHA",

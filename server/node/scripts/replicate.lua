@@ -1,9 +1,9 @@
--- Part of the body of run(), which prelude.lua begins: repair, "p".
+-- Part of the body of run(), which prelude.lua begins: replication, "p".
 --
 -- Sets locks on a node that lacks them, while a majority has them. A shared lock
 -- gets the token beside others.
 --
--- ARGV  lock... token ttl_ms slot... missing tombstone_ms
+-- ARGV  lock... token ttl_ms bucket... missing tombstone_ms
 -- G | HELD pttl value | C | Q | L | S
 --
 -- missing  which of the locks an extend found missing, as it answers: no other
@@ -12,7 +12,7 @@
 -- A reader whose place a repeat has taken is not set either.
 --
 -- What it sets, it leaves a tombstone of the token for, which lasts for
--- tombstone_ms: another repair of the token may have found the lock missing
+-- tombstone_ms: another replication of the token may have found the lock missing
 -- before, and come after its release. While it is there, nothing is set.
 --
 -- Locks that have the token stay as they are.
@@ -25,7 +25,7 @@ if kind == 'p' then
         return 'L'
     end
 
-    -- The slots take the token's number, which may be old, but must not be far
+    -- The buckets take the token's number, which may be old, but must not be far
     -- ahead.
     local digits = string.sub(ARGV[b], 1, 16)
     local number = tonumber(digits)
@@ -103,12 +103,12 @@ if kind == 'p' then
     end
     -- A number only rises, and one that is none of ours stays.
     for _, i in ipairs(missing) do
-        local slot = ARGV[i + n + 2]
-        local known = redis.call('HMGET', state, slot, slot .. 's', 'max_token')
+        local bucket = ARGV[i + n + 2]
+        local known = redis.call('HMGET', state, bucket, bucket .. 's', 'max_token')
         local highest, max_token = tonumber(known[1] or 0), tonumber(known[3])
         if highest and number > highest then
-            promise(ARGV[b + 1], slot, digits, max_token and number > max_token,
-                is_shared and slot .. 's',
+            promise(ARGV[b + 1], bucket, digits, max_token and number > max_token,
+                is_shared and bucket .. 's',
                 is_shared and digits .. ':' .. writer_in(known[2], highest))
         else
             promise(ARGV[b + 1])

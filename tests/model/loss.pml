@@ -1,4 +1,4 @@
-/* A node that forgot waits for what the others have promised.
+/* A node that lost data waits for what the others have promised.
  *
  * There is no time, so what is found holds for any durations: what a client was
  * promised ends at any moment, everywhere at once. MACHINES beyond NODES answer
@@ -46,9 +46,9 @@
 #define ARE_ENOUGH(bits) (COUNT(bits) >= OTHERS)
 
 /* The machines. Incarnations of a name count up; all begin with incarnation 0. */
-mtype = {UNMARKED, MARKED, ADMITTED};
+mtype = {UNMARKED, QUARANTINED, ADMITTED};
 mtype phase[MACHINES];
-byte incarnation[MACHINES];               /* of the mark or the admission */
+byte incarnation[MACHINES];               /* of the quarantine record or the admission */
 #ifdef CROSSED
 byte named[MACHINES];               /* the name of the admission */
 #define IS_NAMED(who, m) (named[m] == NAME(who, m))
@@ -92,7 +92,7 @@ byte slot[MACHINES], min_token[MACHINES], told_number[SERVERS];
 /* The servers. Each asks for one machine at a time. */
 byte latest[SERVERS * NODES];       /* the latest incarnations */
 byte target[SERVERS];               /* the machine + 1; 0: none */
-byte marked[SERVERS];               /* its incarnation */
+byte quarantined[SERVERS];               /* its incarnation */
 byte told[SERVERS], again[SERVERS]; /* names that told it; once more */
 byte rest[SERVERS];                 /* what they have promised */
 bit is_sent[SERVERS];
@@ -212,7 +212,7 @@ inline forget_client(c)
 #endif
 }
 
-/* ---- looks -------------------------------------------------------------- */
+/* ---- probes -------------------------------------------------------------- */
 
 inline begin_asking(s)
 {
@@ -232,9 +232,9 @@ inline learn(s, name, later)
     :: later > latest[OF(s, name)] ->
         latest[OF(s, name)] = later;
         if
-        :: target[s] != 0 && NAME(s, target[s] - 1) == name && later > marked[s] ->
+        :: target[s] != 0 && NAME(s, target[s] - 1) == name && later > quarantined[s] ->
             target[s] = 0;
-            marked[s] = 0;
+            quarantined[s] = 0;
             begin_asking(s)
         :: else
         fi;
@@ -272,7 +272,7 @@ inline note(s, m)
 
 /* Server and machine tell each other what they know of the other names; then
  * the machine may have told something about the target. */
-inline look(s, m)
+inline probe(s, m)
 {
     for (k : 0 .. NODES - 1) {
         if
@@ -302,7 +302,7 @@ inline look(s, m)
     fi
 }
 
-/* ---- marks and admissions ----------------------------------------------- */
+/* ---- quarantine records and admissions ----------------------------------- */
 
 inline forget(m)
 {
@@ -320,9 +320,9 @@ inline forget(m)
 #endif
 }
 
-inline mark(m)
+inline quarantine(m)
 {
-    phase[m] = MARKED;
+    phase[m] = QUARANTINED;
 #ifdef EQUAL_INCARNATIONS
     INCARNATIONS(m) = 1;
 #else
@@ -335,25 +335,25 @@ inline begin_target(s, m)
 {
     learn(s, NAME(s, m), incarnation[m]);
     target[s] = m + 1;
-    marked[s] = incarnation[m];
+    quarantined[s] = incarnation[m];
     begin_asking(s)
 }
 
 inline end_target(s)
 {
     target[s] = 0;
-    marked[s] = 0;
+    quarantined[s] = 0;
     is_sent[s] = 0;
     begin_asking(s)
 }
 
 #ifdef BLIND_ADMIT
-#define IS_STILL(s, m) (phase[m] == MARKED)
+#define IS_STILL(s, m) (phase[m] == QUARANTINED)
 #else
-#define IS_STILL(s, m) (phase[m] == MARKED && incarnation[m] == marked[s])
+#define IS_STILL(s, m) (phase[m] == QUARANTINED && incarnation[m] == quarantined[s])
 #endif
 
-/* The node compares the mark. */
+/* The node compares the quarantine record. */
 inline run_admit(s, m)
 {
     if
@@ -455,11 +455,11 @@ inline restart(s)
     ROUND(c) \
     :: d_step { IS_MAJORITY(votes[c]) && !holds[c] -> decide(c) }
 
-#define LOOK(s, m) \
-    :: d_step { !is_sent[s] && IS_ASKING(s) && MAY_TELL(s, m) -> look(s, m) } \
-    :: d_step { !is_sent[s] && IS_TARGET(s, m) && phase[m] == MARKED && \
+#define PROBE(s, m) \
+    :: d_step { !is_sent[s] && IS_ASKING(s) && MAY_TELL(s, m) -> probe(s, m) } \
+    :: d_step { !is_sent[s] && IS_TARGET(s, m) && phase[m] == QUARANTINED && \
                 incarnation[m] >= latest[OF(s, NAME(s, m))] && \
-                (target[s] != m + 1 || marked[s] != incarnation[m]) -> \
+                (target[s] != m + 1 || quarantined[s] != incarnation[m]) -> \
                 begin_target(s, m) }
 
 #define SERVER(s) \
@@ -470,8 +470,8 @@ inline restart(s)
 
 #define MACHINE(m) \
     VOTE(0, m) VOTE(1, m) EXTEND(m) \
-    LOOK(0, m) LOOK(1, m) \
-    :: d_step { phase[m] == UNMARKED -> mark(m) } \
+    PROBE(0, m) PROBE(1, m) \
+    :: d_step { phase[m] == UNMARKED -> quarantine(m) } \
     FAULT(m < LOSERS && phase[m] != UNMARKED, forget(m))
 
 active proctype world()

@@ -3,14 +3,14 @@
  * Three nodes, one lock. A client releases it through one server; others spread
  * the lock, any number of times each, as they granted or extended it. Commands
  * take any time. The connection to one node may break. One node may lack the
- * key; the acquire, or its fill, may still be under way there. Or the lock is
+ * key; the acquire, or its early replication, may still be under way there. Or the lock is
  * young: the release goes through the server that granted it and has not sent
- * the fill, and asks only nodes 0 and 1. In the end no node may have the key.
+ * the early replication, and asks only nodes 0 and 1. In the end no node may have the key.
  *
  * A release is closed if a majority deleted the key in time: then only nodes
  * without the key are asked again, once. Otherwise all are, until none has it.
  *
- * A spread looks twice. Where the key was missing at its first look, it creates
+ * A spread checks twice. Where the key was missing at its first check, it creates
  * the key once the second one has found it on a majority, and leaves a
  * tombstone there. No numbers are compared: so a reader's member is as a key.
  *
@@ -25,23 +25,23 @@
  *
  * Answers are read at once: read later, they only delay what follows.
  *
- * A tombstone that no spread under way can meet is forgotten: fewer states, and
+ * A tombstone that no spread under way can meet is lost: fewer states, and
  * later spreads may do more.
  *
  * Rules that can be switched off:
  *   NO_TOMB      a creation leaves no tombstone
  *   TOMB=…       it lasts so long, less than 4 T
  *   NO_BURY      nor does a forced release
- *   NO_GATE      a spread may look before T after the grant
- *   NO_WAIT      the second look does not wait for T after the first one
- *   LATE_LOOK    it may begin later than 3 T after the first one
- *   NO_LOOK      there is no second look: the first one tells who has it
+ *   NO_GATE      a spread may check before T after the grant
+ *   NO_WAIT      the second check does not wait for T after the first one
+ *   LATE_CHECK    it may begin later than 3 T after the first one
+ *   NO_CHECK      there is no second check: the first one tells who has it
  *   NO_DEADLINE  a creation has no deadline
- *   WINDOW=…     it has one, later than T after the second look began
+ *   WINDOW=…     it has one, later than T after the second check began
  *   ANY_PART     a creation sets all that is missing then
  *   OVERWRITES   a creation does not mind what is there
- *   NO_END       an acquire, or its fill, has no deadline
- *   NO_CANCEL    the fill of a young lock is sent after the release
+ *   NO_END       an acquire, or its early replication, has no deadline
+ *   NO_CANCEL    the early replication of a young lock is sent after the release
  *   FROM_RELEASE the release of a young lock is in time until T after it began,
  *                not after the grant
  *   LATE         a majority that deleted the key late closes it, too
@@ -79,7 +79,7 @@
 bool leftover, overwritten, revived;
 
 byte key[NODES];    /* 1: ours, 2: somebody else's */
-bit coming[NODES];  /* the acquire, or its fill */
+bit coming[NODES];  /* the acquire, or its early replication */
 byte young;         /* ticks since the grant began, up to T */
 
 #define HAS(n) (key[n] == 1)
@@ -89,7 +89,7 @@ byte young;         /* ticks since the grant began, up to T */
 mtype = { IDLE, UNDER_WAY, ANSWERED, BROKEN, FIRST, SECOND };
 
 mtype asked[NODES];
-bit is_young;       /* the fill was not sent before the release, and never is */
+bit is_young;       /* the early replication was not sent before the release, and never is */
 bit is_again;       /* nodes are asked again */
 byte closing;       /* bit per node: it deleted the key in time */
 byte again;         /* bit per node: it lacked the key, or had it when asked
@@ -168,7 +168,7 @@ inline answer(n)
     if
     :: is_again ->
         again = (HAS(n) && !IS_CLOSED -> ALL_NODES : again);
-#ifdef REACH_FILL
+#ifdef REACH_EARLY
         is_reached = IS_CLOSED && HAS(n);
         assert(!is_reached)
 #endif
@@ -226,10 +226,10 @@ inline ask_again()
 /* ---- spreads ------------------------------------------------------------ */
 
 mtype phase[SPREADS];
-byte had[SPREADS];   /* bit per node: has it, as the second look found */
-byte lacks[SPREADS]; /* bit per node: lacked it at the first look */
-byte since[SPREADS]; /* ticks since this look began */
-byte calm[SPREADS];  /* first look: since its last answer, up to T */
+byte had[SPREADS];   /* bit per node: has it, as the second check found */
+byte lacks[SPREADS]; /* bit per node: lacked it at the first check */
+byte since[SPREADS]; /* ticks since this check began */
+byte calm[SPREADS];  /* first check: since its last answer, up to T */
 byte tomb[NODES];    /* how long the tombstone still lasts */
 
 #ifdef PARTS
@@ -244,7 +244,7 @@ byte tomb[NODES];    /* how long the tombstone still lasts */
 #endif
 
 /* Whether a spread may meet the tombstone. That of a forced release may be met
- * by one that looks later. */
+ * by one that checks later. */
 #ifdef FORCED
 #define MEETS(n) true
 #else
@@ -275,7 +275,7 @@ inline ask(e, n)
     calm[e] = 0
 }
 
-inline look(e)
+inline check(e)
 {
     phase[e] = SECOND;
     since[e] = 0;
@@ -324,7 +324,7 @@ inline create(e, n)
 #else
 #define IS_CALM(e) (calm[e] >= T)
 #endif
-#ifdef NO_LOOK
+#ifdef NO_CHECK
 #define IS_FOUND(e) true
 #else
 #define IS_FOUND(e) (COUNT(had[e]) >= QUORUM)
@@ -344,7 +344,7 @@ inline create(e, n)
 
 #define SPREAD(e) \
     SPREAD_ON(e, 0) SPREAD_ON(e, 1) SPREAD_ON(e, 2) \
-    :: d_step { phase[e] == FIRST && IS_CALM(e) -> look(e) } \
+    :: d_step { phase[e] == FIRST && IS_CALM(e) -> check(e) } \
     :: d_step { phase[e] != IDLE -> finish(e) }
 
 /* ---- time --------------------------------------------------------------- */
@@ -367,7 +367,7 @@ inline tick()
             calm[e] = (calm[e] < T -> calm[e] + 1 : T);
             if
             :: since[e] < 3 * T -> since[e]++
-#ifndef LATE_LOOK
+#ifndef LATE_CHECK
             :: else -> finish(e)
 #else
             :: else

@@ -1,22 +1,22 @@
-/* Marks of a higher epoch, and servers of the same names with different ones:
+/* Quarantine records of a higher epoch, and servers of the same names with different ones:
  * rule 12 of docs/guarantees.md.
  *
  * Servers 0 and 2 have the old names, of nodes 0, 1, 2, and the epochs 1 and 3;
  * servers 1 and 3 the new ones, of nodes 1, 2, 3, and the epochs 2 and 4. Those
  * of the same names may be one server that follows the epoch of the nodes, or
- * one of them was started by mistake. Each looks at nodes at any time or never,
+ * one of them was started by mistake. Each examines nodes at any time or never,
  * and at all of its own, one after the other, just before an ADMIT. Clients ask
  * ONE and OTHER. Node 1 or 2 forgets once, but for KEEPS.
  *
- * A server marks nodes that carry a lower epoch, whichever it is. It replaces a
- * mark of a higher one if that is of its own names, and either the node has never
+ * A server quarantines nodes that carry a lower epoch, whichever it is. It replaces a
+ * quarantine record of a higher one if that is of its own names, and either the node has never
  * voted or a majority of its nodes is admitted with its own epoch.
  *
- * With LATE a mark is replaced at any time after a look that found this true.
+ * With LATE a quarantine record is replaced at any time after a probe that found this true.
  *
  * Rules that can be switched off:
- *   LOWERS_ALL  replaces marks on nodes that have voted, too
- *   BY_MARKS    replaces them once a majority of its nodes has marks or
+ *   LOWERS_ALL  replaces quarantine records on nodes that have voted, too
+ *   BY_QUARANTINES    replaces them once a majority of its nodes has quarantines or
  *               admissions of its epoch
  */
 #define NODES 4
@@ -34,38 +34,38 @@
 #define EPOCH(s) ((s) + 1)
 #define SERVER_OF(c) (((c) == 0) == is_swapped -> OTHER : ONE)
 
-/* Each node has an admission or a mark, or neither. The epoch tells whose it
+/* Each node has an admission or a quarantine record, or neither. The epoch tells whose it
  * is. */
-byte admit[NODES], mark[NODES];
-byte timer[NODES];  /* ticks since its mark was written */
-byte voted;         /* the nodes that were admitted, in this memory */
-byte looked[4];     /* each server at so many of its nodes, in this tick: none of
+byte admit[NODES], quarantine[NODES];
+byte timer[NODES];  /* ticks since its quarantine record was written */
+byte voted;         /* the nodes that were admitted, in this data */
+byte probed[4];     /* each server at so many of its nodes, in this tick: none of
                        them has a higher epoch */
 byte established;   /* these servers have seen an admission */
 bit has_forgotten, is_swapped;
 
 #define IS_ADMITTED(s, n) (admit[n] == EPOCH(s))
-#define IS_MARKED(s, n) (mark[n] == EPOCH(s))
-#define CARRIES(s, n) (IS_ADMITTED(s, n) || IS_MARKED(s, n))
+#define IS_QUARANTINED(s, n) (quarantine[n] == EPOCH(s))
+#define CARRIES(s, n) (IS_ADMITTED(s, n) || IS_QUARANTINED(s, n))
 #define MOST(s, of) (of(s, LEAST(s)) + of(s, LEAST(s) + 1) + \
                      of(s, LEAST(s) + 2) >= QUORUM)
-#define IS_ABOVE(s, n) (admit[n] > EPOCH(s) || mark[n] > EPOCH(s))
+#define IS_ABOVE(s, n) (admit[n] > EPOCH(s) || quarantine[n] > EPOCH(s))
 
-/* Whether the mark is of its names. */
-#define IS_OURS(s, n) ((mark[n] & 1) != LEAST(s))
+/* Whether the quarantine record is of its names. */
+#define IS_OURS(s, n) ((quarantine[n] & 1) != LEAST(s))
 #define HAS_VOTED(n) ((voted & BIT(n)) != 0)
 #if defined(LOWERS_ALL)
 #define MAY_LOWER(s, n) true
-#elif defined(BY_MARKS)
+#elif defined(BY_QUARANTINES)
 #define MAY_LOWER(s, n) (!HAS_VOTED(n) || MOST(s, CARRIES))
 #else
 #define MAY_LOWER(s, n) (!HAS_VOTED(n) || MOST(s, IS_ADMITTED))
 #endif
 
 #ifdef LATE
-byte found[2]; /* servers 0 and 1: that these marks may be replaced */
-#define LOOK(s, n) \
-    :: d_step { s < 2 && (found[s] & BIT(n)) == 0 && mark[n] > EPOCH(s) && \
+byte found[2]; /* servers 0 and 1: that these quarantine records may be replaced */
+#define PROBE(s, n) \
+    :: d_step { s < 2 && (found[s] & BIT(n)) == 0 && quarantine[n] > EPOCH(s) && \
                 IS_OURS(s, n) && MAY_LOWER(s, n) -> \
                 found[s] = found[s] | BIT(n) }
 #define LOWERS(s, n) (s < 2 && (found[s] & BIT(n)) != 0)
@@ -75,37 +75,37 @@ byte found[2]; /* servers 0 and 1: that these marks may be replaced */
     :: else \
     fi;
 #else
-#define LOOK(s, n)
+#define PROBE(s, n)
 #define LOWERS(s, n) MAY_LOWER(s, n)
 #define FORGET_FOUND(s, n)
 #endif
 
-#define MAY_MARK(s, n) \
+#define MAY_QUARANTINE(s, n) \
     (!CARRIES(s, n) && admit[n] < EPOCH(s) && \
-     (mark[n] < EPOCH(s) || (IS_OURS(s, n) && LOWERS(s, n))))
+     (quarantine[n] < EPOCH(s) || (IS_OURS(s, n) && LOWERS(s, n))))
 
-inline write_mark(s, n)
+inline write_quarantine(s, n)
 {
 #ifdef REACH_CHANGE
-    was_lowered = was_lowered || mark[n] > EPOCH(s);
+    was_lowered = was_lowered || quarantine[n] > EPOCH(s);
 #endif
     FORGET_FOUND(s, n)
     admit[n] = 0;
-    mark[n] = EPOCH(s);
+    quarantine[n] = EPOCH(s);
     timer[n] = 0
 }
 
 #define IS_OVER(s, n) \
-    (IS_ADMITTED(s, n) || (IS_MARKED(s, n) && timer[n] == 1))
+    (IS_ADMITTED(s, n) || (IS_QUARANTINED(s, n) && timer[n] == 1))
 #define HAS_TAKEN_OVER(s) ((established & BIT(s)) != 0 || \
     (IS_OVER(s, LEAST(s)) && IS_OVER(s, LEAST(s) + 1) && \
      IS_OVER(s, LEAST(s) + 2)))
 #define MAY_ADMIT(s, n) \
-    (looked[s] == 3 && IS_MARKED(s, n) && IS_OVER(s, n) && HAS_TAKEN_OVER(s))
+    (probed[s] == 3 && IS_QUARANTINED(s, n) && IS_OVER(s, n) && HAS_TAKEN_OVER(s))
 
 inline send_admit(s, n)
 {
-    mark[n] = 0;
+    quarantine[n] = 0;
     timer[n] = 0;
     admit[n] = EPOCH(s);
     voted = voted | BIT(n);
@@ -121,7 +121,7 @@ inline forget(n)
     has_forgotten = 1;
     lock[n] = 0;
     admit[n] = 0;
-    mark[n] = 0;
+    quarantine[n] = 0;
     timer[n] = 0;
     voted = voted & (15 - BIT(n))
 }
@@ -129,8 +129,8 @@ inline forget(n)
 inline tick()
 {
     for (n : 0 .. NODES - 1) {
-        timer[n] = (mark[n] != 0 -> 1 : 0);
-        looked[n] = 0 /* as many servers as nodes */
+        timer[n] = (quarantine[n] != 0 -> 1 : 0);
+        probed[n] = 0 /* as many servers as nodes */
     }
     n = 0;
     tick_clients()
@@ -141,9 +141,9 @@ bit was_lowered;
 #endif
 
 #define SERVER(s, n) \
-    LOOK(s, n) \
-    :: d_step { MAY_MARK(s, n) -> write_mark(s, n) } \
-    :: d_step { looked[s] == n - LEAST(s) && !IS_ABOVE(s, n) -> looked[s]++ } \
+    PROBE(s, n) \
+    :: d_step { MAY_QUARANTINE(s, n) -> write_quarantine(s, n) } \
+    :: d_step { probed[s] == n - LEAST(s) && !IS_ABOVE(s, n) -> probed[s]++ } \
     :: d_step { MAY_ADMIT(s, n) -> send_admit(s, n) }
 
 #define CLIENT(c, n) \
