@@ -17,7 +17,7 @@
  *             grant         not delivered: it is released
  *   ticket    try           as the client's; another contender goes on, or the
  *                           slots may be tried again
- *             probe          discarded
+ *             inspection    discarded
  *             query        it is the pool's, and goes on: a pool without users
  *                           takes hints from it and serves nobody, and is not
  *                           forgotten before it ends

@@ -2,7 +2,7 @@
  * Clients that wait until a lock has another version than the one they know.
  *
  * A lock that is watched is inspected once a second, however many watch it. (If
- * the locks have more than a thousand names, a thousand of these are probed
+ * the locks have more than a thousand names, a thousand of these are inspected
  * in a second.) It is also inspected soon after each event that may have
  * changed its version: a grant or a release that passed through this server, an
  * announcement, or a client that has just come. A client is answered by the

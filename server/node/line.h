@@ -1,5 +1,5 @@
 /*
- * A connection to a node that comes back: it probes the node's name up,
+ * A connection to a node that comes back: it resolves the node's name,
  * connects, does the handshake, and reads when the node has sent something.
  * When that fails, it begins again after a jittered wait. Its owner makes the
  * commands and understands the replies.

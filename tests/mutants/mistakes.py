@@ -7,9 +7,9 @@ IN_UNITS_AND_MODEL = [
     Defect("leaver that examines all who wait", "unit",
            "what_each_leaver_costs_does_not_grow_with_those_that_wait", [Edit(
         "server/engine/waiting/waitqueue.c",
-        "    while (queues->inspections > 0 &&\n", "    while ("), Edit(
+        "    while (queues->checks > 0 &&\n", "    while ("), Edit(
         "server/engine/waiting/waitqueue.c",
-        "    if (queues->inspections > 0)\n",
+        "    if (queues->checks > 0)\n",
         "    if (queues->arrivals > 0)\n")], tests="waitqueue"),
     plant("contender found late that sleeps", "unit waits_several",
           "who_may_go_after_more_have_left_than_can_be_inspected_at_tries_soon",

@@ -104,7 +104,7 @@ struct member {
     bool has_voted;            /* one has once found it admitted */
     uint32_t life;             /* counts the incarnations that were seen */
     int64_t sighted_us;        /* when the quarantine record was first seen */
-    int64_t news_us;           /* examines the others must be later */
+    int64_t news_us;           /* probes of the others must be later */
     struct member_asked asked; /* while it is quarantined */
     int64_t left_us; /* it seems to be left over, unused since then; 0: no */
     int64_t left_generation; /* at that time */
@@ -187,7 +187,7 @@ bool members_next(struct members *members, int64_t now_us,
                   struct member_action *action);
 
 /*
- * The events. probe: the answer to a probe or probe that was sent at sent_us;
+ * The events. probe: the answer to a probe that was sent at sent_us;
  * done: to another action, carried out or not; failure: an action got no
  * answer, or an error. quarantined: a vote found no admission. durable: a later
  * check of whether it is. generation: a reply carried it.
@@ -234,13 +234,15 @@ bool members_has_data(const struct members *members, int node, uint32_t life);
  * incarnation is known under its name.
  *
  *   asked    a majority of all nodes, not counting this one, knew its
- * quarantine record and told when their last promise ends; that time has passed
+ *            quarantine record and told when their last promise ends; that
+ *            time has passed
  *   taken    it has new names, and has not voted since it was taken from the
  *            old ones; a majority of these is dead, and told when their last
  *            promise ends, and that time has passed
  *   in time  nobody can be asked, and Q has passed since the quarantine record
- * was seen back     its data is durable, and no server has reported a later
- * one, although each had two heartbeats to do so
+ *            was seen
+ *   back     its data is durable, and no server has reported a later one,
+ *            although each had two heartbeats to do so
  *
  * due: it is to be admitted, by one of the first three. back: readmitted.
  */
@@ -279,18 +281,20 @@ int64_t rules_probed_us(const struct members *members);
  */
 int64_t rules_number(const struct members *members, int node);
 
-/* A examine an admitted node told its promises. */
+/* A probe of an admitted node told its promises. */
 void rules_on_told(struct members *members, int node,
                    const struct call_probe *probe, int64_t now_us);
 
 /*
  * outdated  a later incarnation than that of its admission or quarantine record
- * is known under its name: another machine has that name, and this one does not
- * count elsewhere the name led here only lately, and the machine that it led to
+ *           is known under its name: another machine has that name, and this
+ *           one does not count
+ * elsewhere the name led here only lately, and the machine that it led to
  *           before may still vote for other servers
  * renew     the other machine has been silent for so long that this one may be
  *           quarantined; or its quarantine record has a higher epoch, but a
- * majority is admitted with ours; or it has never voted, and ours is right
+ *           majority is admitted with ours; or it has never voted, and ours is
+ *           right
  * others    it has other names, whose servers may use it
  * this life the admission there is from before, but of this run_id: only the
  *           replication ID has changed
@@ -333,7 +337,7 @@ bool rules_is_established(const struct members *members);
 
 /*
  * No node is admitted while another configuration was seen on some node within
- * Q (foreign), or before the old names are dead (taken over).
+ * Q (other), or before the old names are dead (taken over).
  */
 bool rules_has_other(const struct members *members, int64_t now_us);
 bool rules_has_taken_over(const struct members *members);
@@ -341,8 +345,8 @@ bool rules_has_taken_over(const struct members *members);
 /*
  * word         the operator says that the old servers are stopped. That is said
  *              of one epoch: the quarantine records of another, which is
- * followed, may be of a change whose old servers go on taking over  new names
- * have no admitted node yet, and there is no such word
+ *              followed, may be of a change whose old servers go on
+ * taking over  new names have no admitted node yet, and there is no such word
  */
 bool rules_has_word(const struct members *members);
 bool rules_is_taking_over(const struct members *members);

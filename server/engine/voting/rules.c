@@ -542,7 +542,8 @@ bool rules_follow_epoch(struct members *members)
                                            : is_common || is_highest);
     if (!counts && (members->is_epoch_known || !is_bound(members)))
         return false;
-    if (!counts) /* it may have followed quarantines, before it saw the others
+    if (!counts) /* it may have followed quarantine records, before it saw the
+                  * others
                   */
         epoch = members->settings.config_epoch;
     members->is_epoch_known |=

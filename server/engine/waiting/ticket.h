@@ -176,9 +176,8 @@ void tickets_stop(struct tickets *tickets);
 /* The port's timer of the ticket with this index. */
 void tickets_on_timer(struct tickets *tickets, uint32_t index);
 
-/* An inspection: an inspection for those that wait, which takes no lock. Its
- * handle is in *inspection; 0: none is under way, or no memory. True: it has
- * its outcome. */
+/* An inspection for those that wait, which takes no lock. Its handle is in
+ * *inspection; 0: none is under way, or no memory. True: it has its outcome. */
 bool inspection_begin(struct operations *operations, uint64_t *inspection,
                       struct span resource, enum request_owner owner,
                       void *client);

@@ -35,7 +35,7 @@ struct several {
 
 void waitqueues_init(struct waitqueues *queues)
 {
-    *queues = (struct waitqueues){.inspections = WAITQUEUES_CHECKS};
+    *queues = (struct waitqueues){.checks = WAITQUEUES_CHECKS};
     TAILQ_INIT(&queues->list);
     TAILQ_INIT(&queues->listened);
     TAILQ_INIT(&queues->vacant);
@@ -160,7 +160,7 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter)
 static void make_vacant(struct waitqueues *queues, struct waitqueue *queue)
 {
     queue->contender = NULL;
-    queues->inspections--;
+    queues->checks--;
     if (queue->is_vacant)
         return;
     queue->is_vacant = true;
@@ -172,7 +172,7 @@ static bool may_contend(struct waitqueues *queues, const struct waiter *it)
 {
     for (int i = 0; i < it->count; i++) {
         const struct waiter *other = it->places[i].queue->contender;
-        queues->inspections--;
+        queues->checks--;
         if (other != NULL && other->arrival < it->arrival)
             return false;
     }
@@ -224,7 +224,7 @@ static void waitqueue_complete(struct waitqueues *queues,
                                              struct waiter *))
 {
     struct waitqueue *queue;
-    while (queues->inspections > 0 &&
+    while (queues->checks > 0 &&
            (queue = TAILQ_FIRST(&queues->vacant)) != NULL) {
         TAILQ_REMOVE(&queues->vacant, queue, vacant);
         queue->is_vacant = false;
@@ -249,7 +249,7 @@ static void complete_by_next(struct waitqueues *queues,
 
 void waitqueues_tick(struct waitqueues *queues)
 {
-    queues->inspections = WAITQUEUES_CHECKS;
+    queues->checks = WAITQUEUES_CHECKS;
     waitqueue_complete(queues, contend_late);
 }
 
@@ -285,7 +285,7 @@ void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter)
         if (queue->contender == waiter)
             make_vacant(queues, queue);
     }
-    if (queues->inspections > 0)
+    if (queues->checks > 0)
         waitqueue_complete(queues, contend);
     else
         complete_by_next(queues, waiter);

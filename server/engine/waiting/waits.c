@@ -283,8 +283,8 @@ static struct waiter *schedule_next(struct waits *waits)
 /*
  * How a waiter with a key learns that it has the lock already: from what this
  * server knew when it arrived, from the attempts of all that wait for the
- * resource, or from an inspection of its own, an inspection. An inspection
- * takes no lock, and so overtakes nobody.
+ * resource, or from an inspection of its own, which takes no lock, and so
+ * overtakes nobody.
  */
 
 /* The nodes' clocks may have been unknown when it came. */

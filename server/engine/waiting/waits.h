@@ -42,8 +42,7 @@
  *   number   a time by the clocks of the server that granted. Below the time of
  *            this request by our clocks, the grant is earlier; above it by more
  *            than the clocks of servers differ, it is later
- *   inspection     an inspection of the nodes after the request did not find
- * it: it is later
+ *   nodes    an inspection after the request did not find it: it is later
  *
  * If none decides, the client may have lost its answer just before it asked
  * here, or its request has arrived twice. Then the acquire waits for
@@ -213,8 +212,8 @@ struct waitqueue {
 
 /*
  * One that leaves may make a long chain of others contend and give way. So
- * between two ticks there are about so many inspections from a waiter at a
- * contender: then a vacant queue waits for the next tick, unless its first may
+ * between two ticks there are about so many checks of a contender by a waiter:
+ * then a vacant queue waits for the next tick, unless its first may
  * contend.
  */
 enum { WAITQUEUES_CHECKS = 50000 };
@@ -222,9 +221,9 @@ enum { WAITQUEUES_CHECKS = 50000 };
 struct waitqueues {
     void *index; /* for tsearch(3) */
     TAILQ_HEAD(, waitqueue) list;
-    TAILQ_HEAD(, waitqueue) listened; /* each tick examines these only */
-    TAILQ_HEAD(, waitqueue) vacant;   /* empty while inspections are left */
-    int inspections;                  /* left until the next tick */
+    TAILQ_HEAD(, waitqueue) listened; /* each tick visits these only */
+    TAILQ_HEAD(, waitqueue) vacant;   /* empty while checks are left */
+    int checks;                       /* left until the next tick */
     uint64_t arrivals;
 };
 

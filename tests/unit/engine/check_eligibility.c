@@ -34,7 +34,7 @@ static void tell_twice(void)
     tell();
 }
 
-/* One probe this node, which is admitted, whether it is due or not. */
+/* One probe of this node, which is admitted, whether it is due or not. */
 static void probe_at(int node)
 {
     voters_pass(1);

@@ -22,7 +22,7 @@ static void given(int epoch)
     voters_begin_again();
 }
 
-/* A probe the node, which is up from now on, finds this. */
+/* A probe of the node, which is up from now on, finds this. */
 static void find(int node, enum call_probe_word word, const char *admit,
                  const char *quarantine)
 {

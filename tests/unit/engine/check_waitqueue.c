@@ -124,12 +124,12 @@ TEST_RANGE(contenders_are_those_that_find_all_free_in_the_order_of_arrival, 1,
 /* ---- many that leave ---------------------------------------------------- */
 
 /* Whoever is next may go at once; the rest is as it was in the end. */
-TEST_RANGE(without_inspections_the_next_tick_finds_the_contenders, 1, 5)
+TEST_RANGE(without_checks_the_next_tick_finds_the_contenders, 1, 5)
 {
     state = (uint64_t)_i;
     for (int i = 0; i < STEPS; i++) {
         struct client *it = &clients[pick(CLIENTS)];
-        queues.inspections = (int)pick(9);
+        queues.checks = (int)pick(9);
         if (it->is_waiting)
             leave(it);
         else
@@ -142,12 +142,12 @@ TEST_RANGE(without_inspections_the_next_tick_finds_the_contenders, 1, 5)
     }
 }
 
-TEST(without_inspections_the_next_one_goes_at_once)
+TEST(without_checks_the_next_one_goes_at_once)
 {
     join(&clients[0], "a\nb");
     join(&clients[1], "b");
     join(&clients[2], "a");
-    queues.inspections = 0;
+    queues.checks = 0;
     leave(&clients[0]);
     check_contenders();
     ck_assert(clients[1].waiter.plan->is_woken); /* it may be late */
@@ -160,7 +160,7 @@ TEST(a_newcomer_does_not_overtake_those_that_the_next_tick_finds)
     join(&clients[2], "b");
     join(&clients[3], "c\nd");
     join(&clients[4], "d\ne");
-    queues.inspections = 0;
+    queues.checks = 0;
     leave(&clients[0]); /* so the second goes, and the fourth does not */
     join(&clients[5], "d");
     ck_assert_ptr_null(clients[5].waiter.only.queue->contender);
@@ -197,26 +197,26 @@ static void join_crowd(struct crowd *it, int i, bool is_chain)
 }
 
 /* All leave between two ticks: how many checks that takes. */
-static int inspections_of_leavers(int count, bool is_chain)
+static int checks_of_leavers(int count, bool is_chain)
 {
     state = 1;
     for (int i = 0; i < count; i++)
         join_crowd(&crowd[i], i, is_chain);
-    queues.inspections = WAITQUEUES_CHECKS;
+    queues.checks = WAITQUEUES_CHECKS;
     for (int i = 0; i < count; i++) {
         waitqueues_leave(&queues, &crowd[i].waiter);
         waitqueues_dismiss(&queues, &crowd[i].waiter);
     }
     ck_assert(TAILQ_EMPTY(&queues.list));
     ck_assert(TAILQ_EMPTY(&queues.vacant));
-    return WAITQUEUES_CHECKS - queues.inspections;
+    return WAITQUEUES_CHECKS - queues.checks;
 }
 
 /* Each examines those that are next, not at all that wait. */
 TEST_RANGE(what_each_leaver_costs_does_not_grow_with_those_that_wait, 0, 2)
 {
-    int half = inspections_of_leavers(MANY / 2, _i == 1);
-    int all = inspections_of_leavers(MANY, _i == 1);
+    int half = checks_of_leavers(MANY / 2, _i == 1);
+    int all = checks_of_leavers(MANY, _i == 1);
     ck_assert_int_lt(all, 3 * half + WAITQUEUES_CHECKS);
     ck_assert_int_lt(all, WAITQUEUES_CHECKS + MANY * 2 * OF_MANY * OF_MANY);
 }

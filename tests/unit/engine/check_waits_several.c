@@ -115,7 +115,7 @@ TEST(who_may_go_after_more_have_left_than_can_be_inspected_at_tries_soon)
                  "news@3 held news@2 held " /* no more attempts for seconds */
                  "c@1+2 d@2+3 e@2 b-");
     int attempts = waiting_attempts();
-    play.engine->waits.queues.inspections = 0;
+    play.engine->waits.queues.checks = 0;
     waiting_play("c- free@2");
     ck_assert_int_eq(waiting_attempts(), attempts);
     waiting_play("pass:20000 for@2");
