@@ -402,7 +402,7 @@ DEFECTS = [
         "                number_of(fields[8]),\n"), Edit(
         "server/node/scripts/permission.lua",
         "math.max(number_of(fields[3]), min_token)", "number_of(fields[3])")]),
-    plant("asked once", "unit eligibility", "each_is_probed_at_again_once_all_of_them_know",
+    plant("asked once", "unit eligibility", "each_is_probed_again_once_all_of_them_know",
           "server/engine/voting/rules.c", "if (asked->joins != joins) {",
           "if (asked->joins != joins && now_us < 0) {"),
     plant("later incarnations ignored", "unit eligibility",
@@ -425,7 +425,7 @@ DEFECTS = [
           "server/engine/voting/rules.c",
           "it->is_clock_good && !rules_is_outdated(members, i))", "it->is_clock_good)"),
     plant("second probe before all knew of the incarnation", "unit eligibility",
-          "each_is_probed_at_again_once_all_of_them_know", "server/engine/voting/rules.c",
+          "each_is_probed_again_once_all_of_them_know", "server/engine/voting/rules.c",
           "members->node[teller].probed_us >= asked->since_us) {",
           "members->node[teller].probed_us > 0) {"),
 ] + ASKING + SPREADING + MISTAKES + LACKING + BACKUPS

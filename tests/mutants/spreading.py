@@ -27,7 +27,7 @@ SPREADING = [
           "if (reply->vote == VOTE_HELD && (it->created & nodeset_of(node)) != 0)\n"
           "        it->again |= nodeset_of(node);", "if (reply->vote == VOTE_HELD) {\n"
           "        spreads_forget(spreads, it);\n" "        return;\n" "    }"),
-    unit("creation that is not examined", "what_a_creation_found_is_checked_at",
+    unit("creation that is not examined", "what_a_creation_found_is_checked",
          "    if (it->check == 0) /* of the early replication */\n", ""),
     unit("several that others hold do not lack",
          "of_several_what_others_have_is_missing",

@@ -114,7 +114,7 @@ TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_incarnation, sets)
 
 /* The second probe of each leaves when a majority of all knows of the
  * incarnation. */
-TEST(each_is_probed_at_again_once_all_of_them_know)
+TEST(each_is_probed_again_once_all_of_them_know)
 {
     voters.members.node[4].is_clock_good = false;
     voters_admit_from(1);
@@ -418,7 +418,7 @@ TEST_EACH(it_lasts_as_long_as_locks_and_numbers_that_were_forgotten, lengths)
     ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[_i].us);
 }
 
-TEST(before_an_admission_every_node_that_is_there_is_probed_at)
+TEST(before_an_admission_every_node_that_is_there_is_probed)
 {
     voters_admit_from(3);
     voters_come(0, PROBE_FRESH, "", VOTERS_QUARANTINE);

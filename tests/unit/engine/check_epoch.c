@@ -91,7 +91,7 @@ TEST_RANGE(a_machine_that_kept_its_memory_is_quarantined_at_once, 0, 2)
     voters_expect(MEMBER_PROBE, 0);
 }
 
-TEST(nothing_is_quarantined_before_a_majority_was_probed_at)
+TEST(nothing_is_quarantined_before_a_majority_was_probed)
 {
     voters.members.is_queried = false;
     for (int i = 0; i < 3; i++) {
@@ -456,7 +456,7 @@ TEST_EACH(a_node_that_others_may_use_is_not_left_over, left_over)
 }
 
 /* It may carry other names, and a quarantine record would take it from them. */
-TEST_RANGE(a_node_that_was_never_probed_at_is_not_quarantined, 0, 2)
+TEST_RANGE(a_node_that_was_never_probed_is_not_quarantined, 0, 2)
 {
     for (int i = 0; i < 4; i++)
         find(i, PROBE_ADMITTED, OURS("1"), "");

@@ -8,7 +8,7 @@
 
 SUITE(members, .set_up = voters_begin);
 
-TEST(votes_once_it_carries_the_admission_which_is_probed_at_every_second)
+TEST(votes_once_it_carries_the_admission_which_is_probed_every_second)
 {
     voters_all(PROBE_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_PHASE(0, MEMBER_ADMITTED);
@@ -22,7 +22,7 @@ TEST(votes_once_it_carries_the_admission_which_is_probed_at_every_second)
     }
 }
 
-TEST(a_vote_that_finds_no_admission_has_it_probed_at_at_once)
+TEST(a_vote_that_finds_no_admission_has_it_probed_at_once)
 {
     voters_all(PROBE_ADMITTED, VOTERS_ADMIT, "");
     members_on_quarantined(&voters.members, 2, voters.now_us);
@@ -74,7 +74,7 @@ TEST_RANGE(a_probe_that_failed_waits_a_second, 0, 2)
 }
 
 /* Whether an ADMIT, READMIT or REVOKE that got no answer was done is open. */
-TEST(an_action_that_failed_is_probed_at_a_second_later)
+TEST(an_action_that_failed_is_probed_a_second_later)
 {
     voters_all(PROBE_ADMITTED, VOTERS_ADMIT, "");
     members_on_step(&voters.members, 3);
@@ -92,7 +92,7 @@ TEST(an_action_that_failed_is_probed_at_a_second_later)
 }
 
 /* A machine that is admitted under another name is left alone. */
-TEST(story_23_a_node_with_another_name_is_probed_at_only)
+TEST(story_23_a_node_with_another_name_is_probed_only)
 {
     voters_all(PROBE_ADMITTED, VOTERS_ADMIT, "");
     voters_found(1, PROBE_MISNAMED, "1:" VOTERS_FINGERPRINT ":0123:#:0:r:m",

@@ -253,7 +253,7 @@ TEST(story_46_who_saw_an_admission_says_so_with_each_probe)
 
 /* Three nodes on one host, whose clock was set: it probes as if our own had
  * stepped, and of the other two nothing is known until they reply again. */
-TEST(a_node_whose_clock_is_unknown_is_probed_at_all_the_same)
+TEST(a_node_whose_clock_is_unknown_is_probed_all_the_same)
 {
     static const int order[] = {0, 3, 4, 1, 2};
     play_advance(1000);

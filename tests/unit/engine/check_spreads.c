@@ -219,7 +219,7 @@ TEST(a_change_between_two_checks_ends_the_long_pauses)
 }
 
 /* Another server was told less, and was there first: it ended there. */
-TEST(what_a_creation_found_is_checked_at)
+TEST(what_a_creation_found_is_checked)
 {
     scene(CHECKED "extend~15 extend:eeeff replicate:...gg extend~20");
     ck_assert_int_gt(play_find(CALL_EXTEND, 3)->call.ttl_ms, TTL_MS - 1000);

@@ -49,7 +49,7 @@ TEST(a_free_lock_is_granted_at_once)
 }
 
 /* For the audit, whether it was granted or refused. */
-TEST(an_outcome_may_be_inspected_at_before_it_is_taken)
+TEST(an_outcome_may_be_inspected_before_it_is_taken)
 {
     engine_op op = waiting_ask(), last = waiting_ask();
     ck_assert_int_eq((int)engine_peek(play.engine, op)->outcome,

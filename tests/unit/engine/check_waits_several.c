@@ -109,7 +109,7 @@ TEST_RANGE(who_may_go_as_another_gives_way_goes, 0, 2)
 }
 
 /* The tick finds it, and nobody was there to take notice of the release. */
-TEST(who_may_go_after_more_have_left_than_can_be_inspected_at_tries_soon)
+TEST(who_may_go_after_more_have_left_than_can_be_inspected_tries_soon)
 {
     waiting_play("a@3 held b@2 held "
                  "news@3 held news@2 held " /* no more attempts for seconds */
