@@ -141,9 +141,9 @@ static const struct {
     {PROBE_QUARANTINED, "", PLAY_QUARANTINE(2), OUTLOOK_QUARANTINED, -1, 1,
      "within 1 s"},
     {PROBE_MISNAMED, "1:" PLAY_FINGERPRINT ":&:" PLAY_INCARNATION(1) ":0:+", "",
-     OUTLOOK_MISPLACED, 4, 0, "is used under the name e"},
+     OUTLOOK_MISPLACED, 4, 0, "is used under"},
     {PROBE_BARE, "1:" PLAY_FINGERPRINT ":&:" PLAY_INCARNATION(1) ":0:older:m",
-     "", OUTLOOK_MISPLACED, 4, 0, "was used under the name e"},
+     "", OUTLOOK_MISPLACED, 4, 0, "was used under"},
     {PROBE_OTHER, "1:" OTHERS ":&:" PLAY_INCARNATION(1) ":0:+", "",
      OUTLOOK_OTHERS, 4, 0, "other names, of epoch 1, and is e"},
     {PROBE_SUPERSEDED, "7:" OTHERS ":@:" PLAY_INCARNATION(1) ":0:+", "",
@@ -243,10 +243,10 @@ static void come_as(int node, char letter)
         engine_on_node_down(play.engine, node, STATE_UNREACHABLE, "refused");
 }
 
-enum { WORDS_MAX = 4 };
+enum { WORDS_MAX = 5 };
 
-#define LATER "31 s if it begins now, 67 s"
-#define SOON "2 s if it begins now, 67 s"
+#define LATER "31 s if it"
+#define SOON "2 s if it"
 #define NEXT "give --config-epoch 2"
 #define REFUSED "--take-over 2\n"
 
@@ -293,16 +293,18 @@ static const struct scene {
      .lacks = "missing", .epoch = 2},
     /* A majority of the old names tells what they promised: that is waited for.
      * If these are a majority of the new ones, it is all. */
-    {"eeOOO", PLAN_PAUSE, .has = {LATER, "meanwhile no server"}, .epoch = 2},
+    {"eeOOO", PLAN_PAUSE, .has = {LATER, "67 s", "meanwhile no server"},
+     .epoch = 2},
     {"eeOOO", PLAN_PAUSE, .has = {"pause: 67 s"}, .epoch = 2,
      .has_take_over = true},
     /* three nodes become five: the new ones ask those that were taken */
     {"eettt", PLAN_PAUSE,
-     .has = {SOON, "a (within 4 s)", "is taken", "c (within 2 s)"}, .epoch = 2},
+     .has = {SOON, "67 s", "a (within 4 s)", "is taken", "c (within 2 s)"},
+     .epoch = 2},
     {"eeett", PLAN_PAUSE, .has = {"pause: 69 s"}, .epoch = 2},
     /* whichever of two lists is counted */
-    {"OOOtt", PLAN_PAUSE, .has = {LATER}, .epoch = 2},
-    {"oooTT", PLAN_PAUSE, .has = {LATER}, .epoch = 2},
+    {"OOOtt", PLAN_PAUSE, .has = {LATER, "67 s"}, .epoch = 2},
+    {"oooTT", PLAN_PAUSE, .has = {LATER, "67 s"}, .epoch = 2},
     {"-oooo", PLAN_PAUSE, .has = {"missing: a\n", SOON}, .epoch = 2},
     /* story 65: the old names could go on, unless somebody says otherwise */
     {"eeeoo", PLAN_REFUSED, .has = {"is left alone", "5 old names, 2", REFUSED},

@@ -219,7 +219,7 @@ TEST(story_31_a_node_that_no_fresh_connection_confirms_loses_its_vote)
     (void)play_acquire();
     ck_assert(play_find(CALL_ACQUIRE, 0) == NULL);
     struct node_facts facts = play_facts(0);
-    facts.run_id = "another server, which has the name now";
+    facts.run_id = "another server";
     engine_on_node_confirmed(play.engine, 0, &facts);
     assert_state(0, "unconfirmed");
     play_confirm(0);
@@ -368,7 +368,7 @@ TEST(a_node_that_never_voted_is_new)
     settings.first_start = FIRST_START_AUTO;
     play_begin_again(&settings);
     facts.is_durable = false;
-    facts.not_durable = "appendonly is no, appendfsync is everysec";
+    facts.not_durable = "appendonly is no";
     for (int i = 0; i < PLAY_NODES; i++) {
         facts.run_id = play_facts(i).run_id;
         engine_on_node_up(play.engine, i, &facts);

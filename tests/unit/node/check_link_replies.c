@@ -111,7 +111,7 @@ TEST(a_lost_connection_answers_each_call_once)
     faked_inspect_all(100);
     turns_until_count(faked.loop, &faked.node.calls, 100);
     fake_close(&faked.node);
-    faked_expect_down(STATE_UNREACHABLE, "the node closed the connection");
+    faked_expect_down(STATE_UNREACHABLE, "closed the connection");
     ck_assert_int_eq(faked.replies_at_down, 100);
     faked_expect_replies(100, VOTE_DISCONNECTED);
     faked_until_up(2);

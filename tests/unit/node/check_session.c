@@ -45,7 +45,7 @@ static const struct {
 } bad[] = {
     {{.name = "a", .begins_s = -2 * HOUR_S, .ends_s = -HOUR_S}, "a", "expired"},
     {{.name = "a", .begins_s = HOUR_S / 2}, "a", "not yet valid"},
-    {{.name = "a"}, "b", "not for the name in --nodes: b"},
+    {{.name = "a"}, "b", "name in --nodes: b"},
     {{.name = "*.redis.test"}, "a.b.redis.test", "nodes: a.b.redis.test"},
     {{.name = "127.0.0.1"}, "127.0.0.1", "not for the name"},
     {{.name = "a", .address = "127.0.0.1"}, "127.0.0.2", "not for the name"},
@@ -64,7 +64,7 @@ TEST(issuer_must_be_one_that_is_trusted)
     struct certs *other = certs_new_node(ca);
     struct certs *self = certs_new_node(NULL);
     secure_connect(&(struct secure_server){.certs = other}, "localhost");
-    secure_expect_broken(STATE_TLS_FAILED, "signed by an issuer that --node");
+    secure_expect_broken(STATE_TLS_FAILED, "signed by an issuer");
     secure_connect(&(struct secure_server){.certs = self}, "localhost");
     secure_expect_broken(STATE_TLS_FAILED, "self-signed");
     certs_write(self, secure.path[0]);
@@ -84,7 +84,7 @@ TEST(issuer_must_be_a_ca)
     certs_write(own, secure.path[0]);
     secure_trust();
     secure_connect(&(struct secure_server){.certs = other}, "localhost");
-    secure_expect_broken(STATE_TLS_FAILED, "signed by one that is not a CA's");
+    secure_expect_broken(STATE_TLS_FAILED, "that is not a CA's");
     certs_free(other);
     certs_free(own);
 }
@@ -146,8 +146,7 @@ TEST_RANGE(node_that_wants_a_certificate_gets_ours, 0, 2)
     const struct secure_server server = {
         .certs = certs, .priority = versions[_i], .asks = secure.ca};
     secure_connect(&server, "localhost");
-    secure_expect_broken(STATE_TLS_FAILED,
-                         "wants a client certificate: give --node-cert");
+    secure_expect_broken(STATE_TLS_FAILED, "give --node-cert");
     give(ours);
     secure_connect(&server, "localhost");
     ck_assert_msg(secure_shake(), "%s", session_error(secure.session));
@@ -206,8 +205,7 @@ TEST(end_in_the_handshake_is_told)
     ck_assert_int_eq(session_shake(secure.session), SESSION_WANTS_READ);
     ck_assert_int_eq(shutdown(secure.fds[1], SHUT_RDWR), 0);
     ck_assert_int_eq(session_shake(secure.session), SESSION_BROKEN);
-    ck_assert_str_eq(session_error(secure.session),
-                     "the node closed the connection in the TLS handshake");
+    ck_assert_has(session_error(secure.session), "in the TLS handshake");
     ck_assert_int_eq(session_reason(secure.session), STATE_UNREACHABLE);
 }
 
@@ -353,14 +351,14 @@ TEST(goodbye_is_a_close)
     char bytes[64];
     secure_start();
     ck_assert_int_eq(gnutls_bye(secure.server, GNUTLS_SHUT_WR), 0);
-    expect_end(STATE_UNREACHABLE, "the node closed the connection");
+    expect_end(STATE_UNREACHABLE, "closed the connection");
     /* behind the last bytes, too, where no poll would show it */
     secure_start();
     secure_say("+OK\r\n", 5);
     ck_assert_int_eq(gnutls_bye(secure.server, GNUTLS_SHUT_WR), 0);
     ck_assert_int_eq(session_read(secure.session, bytes, sizeof bytes), 5);
     ck_assert_ptr_nonnull(session_error(secure.session));
-    expect_end(STATE_UNREACHABLE, "the node closed the connection");
+    expect_end(STATE_UNREACHABLE, "closed the connection");
 }
 
 TEST(cut_is_told_from_a_close)

@@ -62,7 +62,7 @@ TEST(pair_must_fit)
     ck_assert_msg(trust_make(&trust, &secure.config, error), "%s", error);
     trust_free(trust);
     secure_give(ours, other);
-    refuse("--node-key", "does not belong to the first certificate");
+    refuse("--node-key", "to the first certificate");
     folder_write(secure.path[2], "hello");
     refuse("--node-key", "PEM");
     ck_assert_int_eq(unlink(secure.path[2]), 0);

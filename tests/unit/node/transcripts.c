@@ -134,7 +134,7 @@ static __attribute__((constructor)) void player_register(void)
 {
     DIR *folder = opendir(FOLDER);
     if (folder == NULL) {
-        fprintf(stderr, FOLDER ": run it in the project's folder\n");
+        perror(FOLDER);
         abort();
     }
     for (const struct dirent *it; (it = readdir(folder)) != NULL;) {
