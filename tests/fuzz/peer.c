@@ -1,33 +1,26 @@
 #include "peer.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 static const char sha[] = "0123456789abcdef0123456789abcdef01234567";
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-static void forget_address(void)
-{
-    (void)unlink(address.sun_path);
-}
+static socklen_t address_len = sizeof address;
 
 static int listen_once(void)
 {
     static int listener = -1;
     if (listener >= 0)
         return listener;
-    (void)snprintf(address.sun_path, sizeof address.sun_path,
-                   "/tmp/redlockd-fuzz-%d", (int)getpid());
-    forget_address();
     listener = socket(AF_UNIX, SOCK_STREAM, 0);
-    bool is_listening =
-        listener >= 0 &&
-        bind(listener, (struct sockaddr *)&address, sizeof address) == 0 &&
-        atexit(forget_address) == 0 && listen(listener, 1) == 0;
+    struct sockaddr *it = (struct sockaddr *)&address;
+    /* without a path the system chooses a name */
+    bool is_listening = listener >= 0 &&
+                        bind(listener, it, sizeof address.sun_family) == 0 &&
+                        listen(listener, 1) == 0 &&
+                        getsockname(listener, it, &address_len) == 0;
     assert(is_listening);
     return listener;
 }
@@ -35,7 +28,7 @@ static int listen_once(void)
 void peer_begin(struct peer *peer, struct span bytes, size_t piece)
 {
     int listener = listen_once();
-    peer->wire = wire_new((struct sockaddr *)&address, sizeof address);
+    peer->wire = wire_new((struct sockaddr *)&address, address_len);
     assert(peer->wire != NULL && wire_error(peer->wire) == NULL);
     peer->fd = accept(listener, NULL, NULL);
     assert(peer->fd >= 0);

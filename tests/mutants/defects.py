@@ -389,7 +389,7 @@ DEFECTS = [
           "return it->life >= life;", faults="lag,cut,options,quiet", seed=353),
     plant("quarantine record not compared by an admission", "sim", "exclusion",
           "tests/lib/node/simstate.c",
-          "return quarantine[0] != '\\0' && is_text(call->call.quarantine, quarantine) &&",
+          "return quarantine[0] != '\\0' && span_is(call->call.quarantine, quarantine) &&",
           "return quarantine[0] != '\\0' && call->call.quarantine.len > 0 &&",
           faults="lag,cut,quiet,target"),
     # The simulator shows none of these in several hundred seeds: a second node

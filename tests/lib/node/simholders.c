@@ -18,8 +18,8 @@ struct simholder *simholders_find(struct simmemory *memory, int resource,
 {
     for (int i = 0; i < SIM_HOLDERS; i++) {
         struct simholder *it = &memory->holders[i];
-        if (is_of(memory, i, resource) && it->token_len == token.len &&
-            memcmp(it->token, token.ptr, token.len) == 0)
+        if (is_of(memory, i, resource) &&
+            span_is_same(simholder_token(it), token))
             return it;
     }
     return NULL;

@@ -27,8 +27,7 @@ const char *simnode_resource(int number)
 int simnode_resource_number(struct span name)
 {
     for (int i = 0; i <= SIM_POOL; i++)
-        if (name.len == strlen(names[i]) &&
-            memcmp(name.ptr, names[i], name.len) == 0)
+        if (span_is(name, names[i]))
             return i;
     abort();
 }

@@ -480,12 +480,9 @@ static bool is_token(struct span token)
 /* Whether it has the number that is asked for. */
 static bool is_asked_for(const struct simcall *call, struct span token)
 {
-    char text[24];
-    if (call->call.number == 0)
-        return true;
-    snprintf(text, sizeof text, "%0*lld", SIM_NUMBER_LEN,
-             (long long)call->call.number);
-    return memcmp(text, token.ptr, SIM_NUMBER_LEN) == 0;
+    return call->call.number == 0 ||
+           span_number((struct span){token.ptr, SIM_NUMBER_LEN},
+                       SIM_NUMBER_LEN) == call->call.number;
 }
 
 /* Adds it to those that are told. */

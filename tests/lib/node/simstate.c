@@ -20,14 +20,9 @@ bool simstate_is_there(const struct simmemory *memory)
 
 /* ---- admissions and quarantine records ----------------------------------- */
 
-static bool is_text(struct span span, const char *text)
+static bool begins(const char *text, struct span with)
 {
-    return span.len == strlen(text) && memcmp(span.ptr, text, span.len) == 0;
-}
-
-static bool begins(const char *text, const char *with)
-{
-    return strncmp(text, with, strlen(with)) == 0;
+    return strncmp(text, with.ptr, with.len) == 0;
 }
 
 static int epoch_of(const char *text)
@@ -55,30 +50,39 @@ static bool is_before(const char *state, struct span latest)
     return strcmp(incarnation, other) < 0;
 }
 
-/* "<epoch>:<fingerprint>:" of the caller. */
-static void print_configuration(const struct simcall *call,
-                                char text[CALL_STATE_MAX + 1])
+/* What the caller's admission has in front of a part. */
+static struct span before(const struct simcall *call, enum call_state_part part)
 {
-    struct span epoch = call_state_part(call->call.admit, CALL_STATE_EPOCH);
-    struct span fingerprint =
-        call_state_part(call->call.admit, CALL_STATE_FINGERPRINT);
-    snprintf(text, CALL_STATE_MAX + 1, "%.*s:%.*s:", (int)epoch.len, epoch.ptr,
-             (int)fingerprint.len, fingerprint.ptr);
+    struct span admit = call->call.admit;
+    return (struct span){
+        admit.ptr, (size_t)(call_state_part(admit, part).ptr - admit.ptr)};
+}
+
+/* "<epoch>:<fingerprint>:" of the caller. */
+static struct span configuration_of(const struct simcall *call)
+{
+    return before(call, CALL_STATE_NAME);
+}
+
+/* That of the quarantine record; empty: it has none. */
+static struct span quarantined_by(const struct simmemory *memory)
+{
+    const char *quarantine = memory->quarantine,
+               *colon = strchr(quarantine, ':');
+    colon = colon != NULL ? strchr(colon + 1, ':') : NULL;
+    return (struct span){quarantine,
+                         colon != NULL ? (size_t)(colon + 1 - quarantine) : 0};
 }
 
 /* "<epoch>:<fingerprint>:<name>:" of the caller. */
 static struct span name_of(const struct simcall *call)
 {
-    struct span admit = call->call.admit;
-    return (struct span){
-        admit.ptr, (size_t)(call_state_part(admit, CALL_STATE_INCARNATION).ptr -
-                            admit.ptr)};
+    return before(call, CALL_STATE_INCARNATION);
 }
 
 static bool is_named(const char *text, const struct simcall *call)
 {
-    struct span name = name_of(call);
-    return strncmp(text, name.ptr, name.len) == 0;
+    return begins(text, name_of(call));
 }
 
 /* ":<run_id>:<replication ID>" of the caller and of this data. */
@@ -114,7 +118,7 @@ static bool has_name(const struct simcall *call, const char *text)
 {
     struct span name = call_state_part(span_of(text), CALL_STATE_NAME),
                 own = call_state_part(call->call.admit, CALL_STATE_NAME);
-    return name.len == own.len && memcmp(name.ptr, own.ptr, own.len) == 0 &&
+    return span_is_same(name, own) &&
            call_state_part(span_of(text), CALL_STATE_INCARNATION).len ==
                INCARNATION_LEN;
 }
@@ -174,11 +178,6 @@ static void write_quarantine(struct simbatch *batch, const struct simcall *call)
                  "%.*s%016lld%.*s%s", (int)name.len, name.ptr,
                  (long long)time_us, (int)nonce.len, nonce.ptr, life);
     assert(len < (int)sizeof batch->memory->quarantine);
-}
-
-static int64_t greater(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 /* ---- witnesses ---------------------------------------------------------- */
@@ -280,11 +279,11 @@ static void write_admission(struct simbatch *batch, const struct simcall *call,
                             bool is_durable, struct simreply *answer)
 {
     struct simmemory *memory = batch->memory;
-    int64_t above = greater(memory->generation.it, call->call.high_water);
+    int64_t above = at_least(memory->generation.it, call->call.high_water);
     char incarnation[INCARNATION_LEN + 1];
     read_incarnation(memory->quarantine, incarnation);
     write_admit(batch, call, incarnation, 0);
-    batch->generation = greater(above, call->call.median_us) + 1;
+    batch->generation = at_least(above, call->call.median_us) + 1;
     memory->durable = is_durable ? '1' : '0';
     memory->generation = simnumber(batch->generation);
     memory->evicted = simnumber(batch->process->evicted);
@@ -393,10 +392,7 @@ static void quarantine_anew(struct simbatch *batch, const struct simcall *call,
                             bool is_lost)
 {
     struct simmemory *memory = batch->memory;
-    char configuration[CALL_STATE_MAX + 1];
-    print_configuration(call, configuration);
-    const char *colon = strchr(memory->quarantine, ':');
-    colon = colon != NULL ? strchr(colon + 1, ':') : NULL;
+    struct span other = quarantined_by(memory);
     size_t len = strlen(memory->passed);
     if (is_lost || !is_taken(batch, call))
         clear_taken(memory);
@@ -405,12 +401,11 @@ static void quarantine_anew(struct simbatch *batch, const struct simcall *call,
     } else if (is_to_be_taken(batch, call)) {
         strcpy(memory->taken, memory->admit);
         memory->passed[0] = '\0';
-    } else if (memory->taken[0] != '\0' && colon != NULL &&
-               !begins(memory->quarantine, configuration)) {
-        size_t more = (size_t)(colon + 1 - memory->quarantine);
-        assert(len + more <= SIM_PASSED_MAX);
-        memcpy(memory->passed + len, memory->quarantine, more);
-        memory->passed[len + more] = '\0';
+    } else if (memory->taken[0] != '\0' &&
+               !span_is_same(other, configuration_of(call))) {
+        assert(len + other.len <= SIM_PASSED_MAX);
+        len += span_copy(memory->passed + len, other);
+        memory->passed[len] = '\0';
     }
     write_quarantine(batch, call);
 }
@@ -419,14 +414,10 @@ static void quarantine_anew(struct simbatch *batch, const struct simcall *call,
 static bool is_full(const struct simbatch *batch, const struct simcall *call)
 {
     const struct simmemory *memory = batch->memory;
-    char configuration[CALL_STATE_MAX + 1];
-    print_configuration(call, configuration);
-    const char *colon = strchr(memory->quarantine, ':');
-    colon = colon != NULL ? strchr(colon + 1, ':') : NULL;
-    size_t more = colon != NULL ? (size_t)(colon + 1 - memory->quarantine) : 0;
+    struct span other = quarantined_by(memory);
     return is_taken(batch, call) && !is_to_be_taken(batch, call) &&
-           !begins(memory->quarantine, configuration) &&
-           strlen(memory->passed) + more > SIM_PASSED_TOLD;
+           !span_is_same(other, configuration_of(call)) &&
+           strlen(memory->passed) + other.len > SIM_PASSED_TOLD;
 }
 
 static enum call_probe_word quarantine_if_bare(struct simbatch *batch,
@@ -439,7 +430,7 @@ static enum call_probe_word quarantine_if_bare(struct simbatch *batch,
     bool is_disputed =
         (ask->is_renewing && is_before(memory->quarantine, ask->latest)) ||
         (ask->is_objecting && memory->quarantine[0] != '\0' &&
-         is_text(call_state_part(span_of(memory->quarantine), CALL_STATE_NEWS),
+         span_is(call_state_part(span_of(memory->quarantine), CALL_STATE_NEWS),
                  "first"));
     bool is_quarantined = is_current(batch, call, memory->quarantine);
     if (is_quarantined && !(is_disputed && may_quarantine))
@@ -461,15 +452,16 @@ static enum call_probe_word probe_at_state(struct simbatch *batch,
                                            const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
-    char configuration[CALL_STATE_MAX + 1];
+    struct span configuration = configuration_of(call);
     const struct call *ask = &call->call;
     int epoch = epoch_of(call->admit);
     bool may_quarantine = ask->nonce.len > 0;
-    print_configuration(call, configuration);
     bool may_lower =
         may_quarantine && ask->is_renewing && memory->quarantine[0] != '\0' &&
         !is_taken(batch, call) &&
-        begins(strchr(memory->quarantine, ':'), strchr(configuration, ':'));
+        span_is_same(call_state_part(span_of(memory->quarantine),
+                                     CALL_STATE_FINGERPRINT),
+                     call_state_part(ask->admit, CALL_STATE_FINGERPRINT));
     if (epoch_of(memory->admit) > epoch ||
         (epoch_of(memory->quarantine) > epoch && !may_lower))
         return PROBE_SUPERSEDED;
@@ -504,7 +496,7 @@ static enum call_probe_word probe_at_state(struct simbatch *batch,
     batch->generation = memory->generation.it + 1;
     memory->generation = simnumber(batch->generation);
     memory->max_ttl_ms =
-        simnumber(greater(memory->max_ttl_ms.it, ask->max_ttl_ms));
+        simnumber(at_least(memory->max_ttl_ms.it, ask->max_ttl_ms));
     return PROBE_ADMITTED;
 }
 
@@ -568,8 +560,8 @@ static enum vote probe(struct simbatch *batch, const struct simcall *call,
     seen->max_ttl_ms = memory->max_ttl_ms.it;
     seen->is_durable = memory->durable == '1';
     seen->generation = memory->generation.it;
-    seen->rest_us = greater(memory->until_us.it - batch->clock_us, 0);
-    seen->number = greater(memory->max_token.it, memory->min_token.it);
+    seen->rest_us = at_least(memory->until_us.it - batch->clock_us, 0);
+    seen->number = at_least(memory->max_token.it, memory->min_token.it);
     seen->is_full = batch->process->is_full;
     make_trace(batch, answer);
     return VOTE_DONE;
@@ -595,7 +587,7 @@ static bool is_quarantined(const struct simbatch *batch,
 {
     const char *quarantine = batch->memory->quarantine;
     return quarantine[0] != '\0' &&
-           is_text(call->call.quarantine, quarantine) &&
+           span_is(call->call.quarantine, quarantine) &&
            is_current(batch, call, quarantine);
 }
 
@@ -609,7 +601,7 @@ static enum vote give(struct simbatch *batch, const struct simcall *call,
     memory->until_us = simnumber(0);
     memory->min_token = simnumber(call->call.number);
     memory->max_token =
-        simnumber(greater(memory->max_token.it, call->call.number));
+        simnumber(at_least(memory->max_token.it, call->call.number));
     write_admission(batch, call, call->call.is_durable, answer);
     return VOTE_DONE;
 }
@@ -619,7 +611,7 @@ static enum vote readmit(struct simbatch *batch, const struct simcall *call,
 {
     const struct simmemory *memory = batch->memory;
     if (!is_quarantined(batch, call) || memory->admit[0] == '\0' ||
-        !is_text(call->call.found, memory->admit) ||
+        !span_is(call->call.found, memory->admit) ||
         batch->process->evicted != 0)
         return VOTE_CHANGED;
     write_admission(batch, call,
@@ -632,7 +624,7 @@ static enum vote revoke(struct simbatch *batch, const struct simcall *call)
     struct simmemory *memory = batch->memory;
     bool is_found =
         memory->admit[0] != '\0' &&
-        (is_admitted(batch, call) || is_text(call->call.found, memory->admit));
+        (is_admitted(batch, call) || span_is(call->call.found, memory->admit));
     bool has_taken =
         memory->taken[0] != '\0' && is_current(batch, call, memory->quarantine);
     if (!is_found && !has_taken)

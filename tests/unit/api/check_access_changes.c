@@ -14,20 +14,6 @@
 
 SUITE(access_changes, .set_up = ask_begin, .tear_down = judged_end);
 
-TEST(a_reload_is_seen_by_the_next_request)
-{
-    judged_use("a " AUTHTEXT_SECRET " read prefix=*\n");
-    ck_assert_ptr_null(judged_admit("GET", "/nodes", "Bearer secret")->detail);
-    judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
-    ck_assert_ptr_nonnull(
-        judged_admit("GET", "/nodes", "Bearer secret")->detail);
-    ck_assert_ptr_null(judged_admit("GET", "/nodes", "Bearer other")->detail);
-    authtext_write("b " AUTHTEXT_OTHER " read prefix=*\nhalf");
-    ck_assert(!access_reload(judged_access));
-    ck_assert_ptr_null(judged_admit("GET", "/nodes", "Bearer other")->detail);
-    ck_assert(access_reload(NULL));
-}
-
 TEST(who_is_removed_before_the_body_came_is_refused)
 {
     judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n");

@@ -12,11 +12,7 @@
 #include "authtext.h"
 #include "judged.h"
 
-#define TOKEN_MEMBER                                                           \
-    "'token':'1795221642000000."                                               \
-    "8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5\""
-#define TOKEN_A "{" TOKEN_MEMBER "}"
-static int64_t ahead_us; /* of the nodes' time: buckets begin in ours */
+#define TOKEN_A "{'token':'" ASK_TOKEN "'}"
 
 static void end(bool is_answered)
 {
@@ -32,17 +28,12 @@ static void tear_down(void)
 
 static const struct refusal *admit(const char *method, const char *target)
 {
-    ask.request.method = method;
-    ask.request.target = target;
-    ask.request.head_read_us = play.now_us + ahead_us;
-    http_find_call(&ask.request);
-    access_admit(judged_access, &ask.request, span_of("Bearer secret"));
-    return &ask.caller.refusal;
+    return judged_admit(method, target, "Bearer secret");
 }
 
 static void expect_metric(const char *line)
 {
-    authtext_expect_metric(judged_access, play.now_us + ahead_us, line);
+    authtext_expect_metric(judged_access, play.now_us + judged_ahead_us, line);
 }
 
 /* ---- requests ----------------------------------------------------------- */
@@ -67,7 +58,7 @@ static void expect_allowed(void)
 static void set_up(void)
 {
     ask_begin();
-    ahead_us = clock_now_us();
+    judged_ahead_us = clock_now_us();
 }
 
 SUITE(access_limits);
@@ -82,7 +73,7 @@ TEST(more_requests_than_allowed_are_refused)
     for (int i = 0; i < 3; i++)
         expect_limited(false);
     expect_limited(true);
-    ahead_us += 500000;
+    judged_ahead_us += 500000;
     expect_allowed();
     expect_limited(false);
     expect_limited(true);
@@ -176,7 +167,7 @@ TEST(crowds_of_strangers_are_answered_late)
         end(true);
     }
     ck_assert_int_eq(late, 800);
-    ahead_us += 1000000;
+    judged_ahead_us += 1000000;
     ck_assert(!admit("GET", "/nodes")->is_late);
     expect_metric("redlockd_unauthorized_total 1001\n");
 }
@@ -255,19 +246,25 @@ TEST(more_locks_than_allowed_are_refused)
     expect_full(X);
 }
 
+static void release_with(const char *id, const char *token, int ballot)
+{
+    const char *target = textf("/locks/%s", id);
+    (void)admit("DELETE", target);
+    ask_and_vote("DELETE", target, textf("{'token':'%s'}", token), CALL_RELEASE,
+                 ballot);
+    ck_assert_int_eq(ask.response.status, ballot == VOTE_DELETED ? 200
+                                          : ballot == VOTE_FREE  ? 404
+                                                                 : 409);
+    end(true);
+}
+
 TEST(a_release_makes_room_and_a_refused_one_does_not)
 {
     hold(X);
     hold(Y);
-    (void)admit("DELETE", "/locks/x");
-    ask_and_vote("DELETE", "/locks/x", TOKEN_A, CALL_RELEASE, VOTE_HELD);
-    ck_assert_int_eq(ask.response.status, 409);
-    end(true);
+    release_with("x", ASK_TOKEN, VOTE_HELD);
     expect_full(Z);
-    (void)admit("DELETE", "/locks/x");
-    ask_and_vote("DELETE", "/locks/x", TOKEN_A, CALL_RELEASE, VOTE_DELETED);
-    ask_expect(200, NULL);
-    end(true);
+    release_with("x", ASK_TOKEN, VOTE_DELETED);
     hold(Z);
 }
 
@@ -310,10 +307,7 @@ TEST(a_released_permit_makes_room)
     hold("{'resource':'p','limit':1}");
     hold(X);
     expect_full(PERMIT);
-    (void)admit("DELETE", "/locks/~cB8w"); /* slot 0 of p */
-    ask_and_vote("DELETE", "/locks/~cB8w", TOKEN_A, CALL_RELEASE, VOTE_DELETED);
-    ask_expect(200, NULL);
-    end(true);
+    release_with("~cB8w", ASK_TOKEN, VOTE_DELETED); /* slot 0 of p */
     hold(PERMIT);
 }
 
@@ -401,17 +395,6 @@ TEST(readers_from_other_servers_are_told_apart)
     end(true);
 }
 
-static void release_with(const char *id, const char *token, int ballot)
-{
-    char target[80], body[160];
-    snprintf(target, sizeof target, "/locks/%s", id);
-    snprintf(body, sizeof body, "{'token':'%s'}", token);
-    (void)admit("DELETE", target);
-    ask_and_vote("DELETE", target, body, CALL_RELEASE, ballot);
-    ck_assert_int_eq(ask.response.status, ballot == VOTE_FREE ? 404 : 409);
-    end(true);
-}
-
 static const struct {
     const char *body, *key; /* NULL: none */
     int ballot;
@@ -493,12 +476,8 @@ GROUP(pools, .set_up = set_up, .tear_down = tear_down);
 /* Whether the nodes are asked which slots are free. */
 static bool ask_with_key(const char *bearer, const char *body)
 {
-    ask.request.method = "POST";
-    ask.request.target = "/locks";
-    ask.request.head_read_us = play.now_us;
     ask.request.call.idempotency_key = span_of("0123456789abcdef");
-    http_find_call(&ask.request);
-    access_admit(judged_access, &ask.request, span_of(bearer));
+    (void)judged_admit("POST", "/locks", bearer);
     ck_assert(!ask_send("POST", "/locks", body));
     bool is_asked = play_count(CALL_SLOTS) > 0;
     ask.request.call.op = 0; /* it stays under way */

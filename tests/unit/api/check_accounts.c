@@ -209,7 +209,7 @@ TEST(time_that_stands_still_gives_nothing)
 TEST(over_time_it_gives_its_rate)
 {
     static const int64_t rates[] = {1, 3, 7, 999, 1001, 999999};
-    for (size_t i = 0; i < sizeof rates / sizeof *rates; i++) {
+    for (size_t i = 0; i < COUNT(rates); i++) {
         int64_t taken = 0;
         bucket_init(&bucket, 1, 0);
         for (int64_t now_us = 0; now_us <= 10000000; now_us += 11)

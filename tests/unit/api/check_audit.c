@@ -296,7 +296,7 @@ TEST(other_answers_are_no_refusals)
     static const int statuses[] = {200, 201, 400, 404, 405, 409, 413, 503};
     ask.request.method = "POST";
     ask.request.target = "/locks";
-    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
+    for (size_t i = 0; i < COUNT(statuses); i++)
         refuse(statuses[i], NULL, (struct span){0});
     ck_assert_ptr_null(audited_line(audited.path, 0));
     refuse(401, NULL, (struct span){0});

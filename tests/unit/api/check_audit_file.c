@@ -119,18 +119,6 @@ TEST(what_is_not_written_at_the_end_is_lost)
 
 /* ---- the file ----------------------------------------------------------- */
 
-TEST(behind_a_rotation_there_is_a_new_file)
-{
-    note();
-    ck_assert_int_eq(rename(audited.path, audited.moved), 0);
-    note();
-    audit_reopen(audited.audit);
-    note();
-    ck_assert_int_eq(audited_count(audited.moved), 2);
-    ck_assert_int_eq(audited_count(audited.path), 1);
-    ck_assert_str_eq(said(), "");
-}
-
 TEST(a_rotation_that_fails_is_told)
 {
     ck_assert_int_eq(rename(audited.path, audited.moved), 0);

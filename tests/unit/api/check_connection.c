@@ -135,20 +135,6 @@ TEST(left_before_the_acquire_runs_is_released)
     connection_end(&pair.it->connection, false);
 }
 
-/* It is read once this one is answered; but its client may still leave. */
-TEST(a_second_request_does_not_end_the_wait)
-{
-    begin(LOCK_ACQUIRE, play_acquire());
-    ck_assert_int_eq(send(pair.client, "GET", 3, 0), 3);
-    turns_pass(pair.loop, 20000);
-    ck_assert(!pair.it->connection.has_left);
-    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_WAITING);
-    ck_assert_int_eq(pair.wakes, 0);
-    pair_leave();
-    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_GONE);
-    connection_end(&pair.it->connection, false);
-}
-
 /* ---- bodies ------------------------------------------------------------- */
 
 static char piece[CONNECTION_DISCARD_MAX];
@@ -257,15 +243,6 @@ TEST(a_later_connection_is_swept_too)
     ck_assert(pair.all.is_sweeping);
     pair.it->connection.at_us = 1;
     turns_until(pair.loop, is_cut, NULL);
-}
-
-TEST(requests_that_wait_are_woken)
-{
-    connections_wake(&pair.all);
-    ck_assert_int_eq(pair.wakes, 0);
-    begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
-    connections_wake(&pair.all);
-    ck_assert_int_eq(pair.wakes, 1);
 }
 
 /* ---- refusals that come late -------------------------------------------- */

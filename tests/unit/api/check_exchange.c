@@ -6,8 +6,6 @@
 #include "../../lib/suite/suite.h"
 #include "pair.h"
 
-static const char acquire[] = "{\"resource\":\"order:42\",\"ttl_ms\":30000}";
-
 static void set_up(void)
 {
     pair_begin();
@@ -60,7 +58,7 @@ TEST(a_key_may_be_in_quotes)
         {"\"key\",\"key\"", "\"key\",\"key\""},
         {"\"key\"x", "\"key\"x"},
         {"key;a=1", "key;a=1"}};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         ck_assert_int_eq(
             pair_ask(textf("Host: x\nIdempotency-Key: %s", keys[i][0])),
             EXCHANGE_READ);
@@ -115,18 +113,6 @@ static enum exchange_step request(const char *method, const char *target,
     return pair_go_on();
 }
 
-static void wait_for_outcome(void)
-{
-    ck_assert_int_eq(request("POST", "/locks", acquire), EXCHANGE_WAIT);
-    connection_wait(&pair.it->connection);
-}
-
-static void grant(void)
-{
-    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    ck_assert_int_eq(pair.wakes, 1);
-}
-
 GROUP(whole_requests, .set_up = set_up, .tear_down = pair_end);
 
 TEST(an_outcome_that_is_known_at_once_is_answered_at_once)
@@ -136,26 +122,6 @@ TEST(an_outcome_that_is_known_at_once_is_answered_at_once)
     pair_expect(request("GET", "/locks/a", ""), 503);
     ck_assert_str_eq(pair.response.code, "no_quorum");
     ck_assert_int_eq(pair.wakes, 0);
-}
-
-TEST(a_grant_that_comes_too_late_for_its_client_is_none)
-{
-    wait_for_outcome();
-    grant();
-    play_advance(30000000);
-    pair_expect(pair_go_on(), 503);
-    ck_assert_str_eq(pair.response.code, "validity_exhausted");
-}
-
-TEST(who_has_left_gets_no_grant)
-{
-    wait_for_outcome();
-    grant();
-    pair_leave();
-    ck_assert_int_eq(pair_go_on(), EXCHANGE_CLOSE);
-    connection_end(&pair.it->connection, false);
-    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
-    ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
 }
 
 TEST(who_has_left_gets_other_answers)
@@ -202,15 +168,6 @@ TEST(a_body_that_is_too_large_is_refused)
     ck_assert_int_eq(pair.it->request.counted_as, LOCK_ACQUIRE);
     ck_assert(!pair.response.close);
     ck_assert_int_eq(play.sent_count, 0);
-}
-
-TEST(draining_answers_what_waits_and_closes)
-{
-    wait_for_outcome();
-    pair.service.is_draining = true;
-    grant();
-    pair_expect(pair_go_on(), 201);
-    ck_assert(pair.response.close);
 }
 
 /* ---- batches ------------------------------------------------------------ */

@@ -125,18 +125,13 @@ TEST_EACH(what_ends_meanwhile_is_not_delayed, ends)
 /* ---- locks that are counted --------------------------------------------- */
 
 /* A whole acquire of "a". */
-static void begin_as_known(void)
+static void acquire_as_known(void)
 {
     static const char body[] = "{\"resource\":\"a\",\"ttl_ms\":30000}";
     ck_assert_int_eq(begin_with("Host: x\nAuthorization: Bearer secret"),
                      EXCHANGE_READ);
     pair.it->request.content_type = span_of("application/json");
     ck_assert(connection_add_body(&pair.it->connection, span_of(body)));
-}
-
-static void acquire_as_known(void)
-{
-    begin_as_known();
     ck_assert_int_eq(pair_go_on(), EXCHANGE_WAIT);
     connection_wait(&pair.it->connection);
 }
@@ -161,14 +156,6 @@ TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         connection_end(&pair.it->connection, is_written);
         expect_locks(is_written);
     }
-}
-
-TEST(who_stops_waiting_is_not_counted)
-{
-    acquire_as_known();
-    pair_leave();
-    connection_end(&pair.it->connection, false);
-    expect_locks(0);
 }
 
 /* Grants "a", and ends that request. */
@@ -241,17 +228,6 @@ static void change_file(const char *text)
 
 #define GONE "b " AUTHTEXT_OTHER " lock prefix=*\n"
 #define ONLY_READS "a " AUTHTEXT_SECRET " read prefix=* locks=1\n"
-
-/* The file changes between the head and the end of the body. */
-TEST(a_whole_request_is_judged_again)
-{
-    begin_as_known();
-    change_file(ONLY_READS);
-    pair_expect(pair_go_on(), 403);
-    ck_assert_str_eq(pair.response.code, "forbidden");
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
-    expect_locks(0);
-}
 
 /* What the file says when an acquire is under way, and one node has it. */
 static const struct {

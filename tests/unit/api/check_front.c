@@ -1,5 +1,5 @@
 /*
- * Requests over real sockets: what is read of them, answered, counted, logged.
+ * Requests over real sockets: what is read of them, answered, counted.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,9 +8,7 @@
 
 #include "../../../api/http/connection.h"
 #include "../../../api/message/http.h"
-#include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
-#include "../said.h"
 #include "served.h"
 
 static void expect_status(int fd, int status)
@@ -157,8 +155,6 @@ static const struct {
 } heads[] = {
     {"GET /livez HTTP/1.0\r\n\r\n", 200},
     {"GET /livez HTTP/1.1\r\n" HOST "A: b\r\nC: d\r\n\r\n", 200},
-    {"GET /nope HTTP/1.1\r\n" HOST "\r\n", 404},
-    {"PUT /livez HTTP/1.1\r\n" HOST "\r\n", 405},
     /* a library that decodes it would end it there */
     {"GET /locks/a%00b HTTP/1.1\r\n" HOST "\r\n", 400},
     {"DELETE /locks/a HTTP/1.1\r\n" HOST "X-Lock-Token: no\r\n\r\n", 400},
@@ -217,10 +213,18 @@ TEST(a_grant_is_answered_when_the_nodes_have_voted)
     ck_assert_uint_eq(play.metrics.connections, 0);
 }
 
-TEST(a_request_may_come_byte_by_byte)
+#define CHUNKED                                                                \
+    "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"    \
+    "Transfer-Encoding: chunked\r\n\r\n"
+
+/* Byte by byte, whole and in chunks. */
+static const char *const bodies[] = {
+    SERVED_ACQUIRE, CHUNKED "6\r\n{\"reso\r\na\r\nurce\":\"a\"}\r\n0\r\n\r\n"};
+
+TEST_EACH(a_body_is_put_together, bodies)
 {
     int fd = served_connect();
-    for (const char *at = SERVED_ACQUIRE; *at != '\0'; at++) {
+    for (const char *at = bodies[_i]; *at != '\0'; at++) {
         served_send(fd, (char[]){*at, '\0'});
         served_pass();
     }
@@ -230,24 +234,10 @@ TEST(a_request_may_come_byte_by_byte)
     close(fd);
 }
 
-TEST(a_chunked_body_is_put_together)
-{
-    int fd = served_ask("POST /locks HTTP/1.1\r\nHost: x\r\n"
-                        "Content-Type: application/json\r\n"
-                        "Transfer-Encoding: chunked\r\n\r\n"
-                        "6\r\n{\"reso\r\na\r\nurce\":\"a\"}\r\n0\r\n\r\n");
-    served_await_acquires(1);
-    served_grant();
-    expect_status(fd, 201);
-    close(fd);
-}
-
 /* Of a body without end only so much is read. */
 TEST(a_body_far_too_large_is_cut_off)
 {
-    int fd = served_ask("POST /locks HTTP/1.1\r\nHost: x\r\n"
-                        "Content-Type: application/json\r\n"
-                        "Transfer-Encoding: chunked\r\n\r\n");
+    int fd = served_ask(CHUNKED);
     int chunks = 0;
     const char *chunk = textf("1000\r\n%0*d\r\n", 0x1000, 0);
     while (chunks < 1000) {
@@ -280,35 +270,4 @@ TEST(an_answer_that_was_not_taken_whole_is_none)
     served_await_leave();
     ck_assert_uint_eq(play.metrics.requests_answered, answered);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
-}
-
-/* ---- the log ------------------------------------------------------------ */
-
-static void set_up_log(void)
-{
-    served_begin();
-    said_begin();
-    log_set_level(LOG_DEBUG);
-}
-
-static void tear_down_log(void)
-{
-    served_end();
-    said_end();
-}
-
-GROUP(front_log, .set_up = set_up_log, .tear_down = tear_down_log);
-
-TEST(an_answer_has_its_line_in_the_log)
-{
-    close(ask("GET /locks/%00 HTTP/1.1\r\nHost: x\r\nX-Request-Id: r-1\r\n\r\n",
-              400));
-    const char *line = strstr(said(), "event=request ");
-    ck_assert_ptr_nonnull(line);
-    ck_assert_ptr_eq(strstr(line, "event=request request_id=r-1 call=other "
-                                  "status=400 code=invalid_request took_us="),
-                     line);
-    int64_t took_us = strtoll(strstr(line, "took_us=") + 8, NULL, 10);
-    ck_assert_int_ge(took_us, 0);
-    ck_assert_int_lt(took_us, 5000000);
 }

@@ -98,7 +98,7 @@ static const struct {
     {"PUT", "/extend", "{\"token\":\"" TOKEN "\"}", CALL_EXTEND},
 };
 
-enum { CALLS = sizeof calls / sizeof *calls };
+enum { CALLS = COUNT(calls) };
 
 static bool has_asked(void *arg)
 {

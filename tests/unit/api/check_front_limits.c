@@ -1,5 +1,6 @@
 /*
- * A full front, one that drains, and one that stops.
+ * A full front, one that drains, and one that stops. More of it is in
+ * tests/integration, check_flood.c and check_drain.c.
  */
 #include <unistd.h>
 
@@ -25,33 +26,6 @@ static void fill(const char *text)
 SUITE(front_limits, .set_up = served_begin, .tear_down = served_end);
 
 /* ---- full --------------------------------------------------------------- */
-
-TEST(the_one_that_is_idle_for_longest_gives_way)
-{
-    fill(SERVED_GET("/livez"));
-    for (int i = 0; i < SERVED_CONNECTIONS; i++)
-        served_expect(clients[i], " 200 ");
-    served_send(clients[0], SERVED_GET("/livez"));
-    served_expect(clients[0], " 200 ");
-    int fd = served_ask(SERVED_GET("/livez"));
-    served_expect(fd, " 200 ");
-    served_expect_last(clients[1], NULL);
-    ck_assert_uint_eq(play.metrics.connections, SERVED_CONNECTIONS);
-    ck_assert_uint_eq(play.metrics.connections_cut, 1);
-    served_send(clients[2], SERVED_GET("/livez"));
-    served_expect(clients[2], " 200 ");
-}
-
-TEST(one_that_leaves_makes_room)
-{
-    fill(HALF);
-    int fd = served_ask(SERVED_GET("/livez"));
-    served_pass();
-    ck_assert_uint_eq(play.metrics.requests_answered, 0);
-    close(clients[1]);
-    served_expect(fd, " 200 ");
-    ck_assert_uint_eq(play.metrics.connections_cut, 0);
-}
 
 TEST(who_waits_for_the_nodes_never_gives_way)
 {
@@ -117,16 +91,6 @@ TEST(draining_it_serves_but_is_not_ready)
     served_await_acquires(1);
     served_grant();
     served_expect_last(fd, " 201 ");
-}
-
-TEST(drained_it_grants_no_new_lock)
-{
-    front_begin_drain(served.front);
-    front_end_drain(served.front);
-    served_expect_last(served_ask(SERVED_ACQUIRE),
-                       "\"code\":\"shutting_down\"");
-    ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
-    served_expect_last(served_ask(SERVED_GET("/livez")), " 200 ");
 }
 
 /* ---- stopping ----------------------------------------------------------- */
@@ -221,17 +185,6 @@ TEST(a_restart_takes_the_port_at_once_and_others_may_share_it)
     close(served_connect());
     front_free(fronts[0]);
     front_free(fronts[1]);
-}
-
-/* It stops without having turned. */
-TEST(one_that_nobody_asked_stops)
-{
-    char error[FRONT_ERROR_MAX];
-    struct front *other = start_another(error);
-    ck_assert_ptr_nonnull(other);
-    ck_assert_int_eq(front_in_flight(other), 0);
-    front_free(other);
-    front_free(NULL);
 }
 
 /* ---- a check of the configuration: what it reads, and leaves --------------

@@ -3,24 +3,15 @@
  * long.
  */
 #include <dlfcn.h>
-#include <limits.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "../tcp.h"
 #include "served.h"
 
-enum {
-    REST_US = 200000,
-    TRIES = 3,        /* on a busy machine */
-    REST_TURNS = 5,   /* that the test itself, or the sweep, may cause in it */
-    DEBT_US = 500000, /* a node that is back has what it owed by then */
-};
+enum { DEBT_US = 500000 }; /* a node that is back has what it owed by then */
 
 /* Granted later than now, so that it may be extended. */
 #define TOKEN "1895221641000000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
@@ -50,21 +41,6 @@ static int ask(const char *text, enum call_kind kind)
     served_send(fd, text);
     turns_until(served.loop, has_sent, &kind);
     return fd;
-}
-
-static void stop(void *loop)
-{
-    loop_stop(loop);
-}
-
-/* Lets time pass in which nothing comes. */
-static void rest(void)
-{
-    struct loop_timer *timer = loop_timer_new(served.loop, stop, served.loop);
-    ck_assert_ptr_nonnull(timer);
-    loop_timer_set(timer, clock_now_us() + REST_US);
-    loop_run(served.loop);
-    loop_timer_free(timer);
 }
 
 /* How often the library looked for what has come: once in each run. */
@@ -125,29 +101,10 @@ TEST(beside_another_client_it_runs_once_more)
 TEST(what_waits_for_long_costs_nothing_and_is_answered)
 {
     int fd = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
-    int turns = INT_MAX;
-    for (int i = 0; i < TRIES && turns > REST_TURNS; i++) {
-        rest();
-        int before = served.turns;
-        rest();
-        turns = served.turns - before;
-    }
-    ck_assert_int_le(turns, REST_TURNS);
+    turns_expect_rest(served.loop);
     served_grant();
     ck_assert_has(served_read(fd, "}\n"), " 201 Created\r\n");
     close(fd);
-}
-
-TEST(others_are_served_while_one_waits)
-{
-    int waiting = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
-    for (int i = 0; i < 100; i++) {
-        close(connect_alive());
-        served_pass();
-    }
-    served_grant();
-    (void)served_read(waiting, " 201 Created\r\n");
-    close(waiting);
 }
 
 TEST(what_was_sent_behind_it_is_answered_after_it)
@@ -186,23 +143,16 @@ static int half_close(int fd)
     return shutdown(fd, SHUT_WR);
 }
 
-/* From its second request on the library watches a connection. */
-static const struct {
-    bool is_first;
-    int (*leave)(int fd);
-} leaves[] = {{true, close},
-              {true, half_close},
-              {false, close},
-              {false, half_close},
-              {false, tcp_reset}};
+/* More ways to leave are in tests/integration/check_clients.c; from its second
+ * request on the library watches a connection. */
+static int (*const leaves[])(int fd) = {close, half_close, tcp_reset};
 
 TEST_EACH(an_acquire_ends_when_its_client_leaves, leaves)
 {
-    int fd = leaves[_i].is_first ? served_ask(SERVED_ACQUIRE)
-                                 : ask(SERVED_ACQUIRE, CALL_ACQUIRE);
+    int fd = ask(SERVED_ACQUIRE, CALL_ACQUIRE);
     served_await_acquires(1);
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
-    leaves[_i].leave(fd);
+    leaves[_i](fd);
     served_await_leave();
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
@@ -223,44 +173,4 @@ TEST(a_release_reaches_all_nodes_when_its_client_resets)
     play_node_up(4);
     play_advance(DEBT_US);
     ck_assert_ptr_nonnull(play_find(CALL_RELEASE, 4));
-}
-
-/* ---- resets behind an answer -------------------------------------------- */
-
-/* A process that asks, and resets as soon as an answer is there. */
-static pid_t ask_and_reset(void)
-{
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
-    if (pid > 0)
-        return pid;
-    struct pollfd client = {.fd = served_connect(), .events = POLLIN};
-    served_send(client.fd, SERVED_ACQUIRE);
-    (void)poll(&client, 1, -1);
-    tcp_reset(client.fd);
-    _exit(0);
-}
-
-static bool is_over(void *arg)
-{
-    const uint64_t *accepted = arg;
-    return play.metrics.requests_accepted > *accepted &&
-           play.metrics.connections == 0;
-}
-
-/* Between the run that writes the answer and the one that notes it, too. */
-TEST(a_grant_that_was_written_stands_when_its_client_resets)
-{
-    enum { TIMES = 30 };
-    for (int i = 1; i <= TIMES; i++) {
-        uint64_t accepted = play.metrics.requests_accepted;
-        pid_t client = ask_and_reset();
-        served_await_acquires(i);
-        served_grant();
-        play_answer_range(CALL_ACQUIRE, 3, PLAY_NODES, VOTE_GRANTED);
-        turns_until(served.loop, is_over, &accepted);
-        ck_assert_int_eq(waitpid(client, NULL, 0), client);
-    }
-    ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }

@@ -2,8 +2,7 @@
 #include "../../lib/suite/suite.h"
 #include "fields.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
+/* More of it is in check_sentences.c. */
 static const struct {
     const char *fields;
     bool is_http_1_0;
@@ -11,7 +10,6 @@ static const struct {
 } heads[] = {
     {"Host: x", false, true},
     {"host: ", false, true},
-    {"", false, false},
     {"", true, true},
     {"Host: x\nHOST: x", false, false},
     {"Host: x\nHost: y", true, false},
@@ -19,32 +17,25 @@ static const struct {
     {"Host: x\nContent-Length: 2\ncontent-length: 2", false, false},
     {"Host: x\nTransfer-Encoding: Chunked", false, true},
     {"Host: x\nTransfer-Encoding: chunked", true, false},
-    {"Host: x\nTransfer-Encoding: gzip", false, false},
     {"Host: x\nTransfer-Encoding: gzip, chunked", false, false},
     {"Host: x\nTransfer-Encoding: ", false, false},
-    {"Host: x\nTransfer-Encoding: chunked\nContent-Length: 2", false, false},
     {"Host: x\nTransfer-Encoding: chunked\nTransfer-Encoding: chunked", false,
      false},
     {"Host: x\nContent-Length : 2", false, false},
     {"Host: x\nA\tb: 2", false, false},
-    {"Host: x\n: 2", false, false},
     {"Host: x\nX-Lock-Token: a\nX-Lock-Token: a", false, false},
     {"Host: x\nAccept: a\nAccept: b", false, true},
-    {"Host: x y", false, false},
     {"Host: x,y", false, false},
     {"Host: x  ", false, true},
     {"Host: x\nX\x01y: 2", false, false},
     {"Host: x\nX\x7fy: 2", false, false},
     {"Host: x\nX(y: 2", false, false},
-    {"Host: x\nX: a\x01", false, false},
     {"Host: x\nX: a\x7f", false, false},
     {"Host: x\nX: a\rb", false, false},
     {"Host: x\nX: a\tb \xc3\xa9", false, true},
     {"Host: x\nExpect: 100-Continue", false, true},
-    {"Host: x\nExpect: a cup of tea", false, false},
     {"Host: x\nContent-Encoding: identity", false, true},
     {"Host: x\nContent-Encoding: gzip", false, true},
-    {"Host: x\nContent-Length: 2\nContent-Encoding: gzip", false, false},
     {"Host: x\nX-Request-Id: a\nX-Request-Id: b", false, true},
 };
 
@@ -82,8 +73,7 @@ TEST_EACH(a_field_that_occurs_twice_is_named, single)
         add("Host", "x");
     for (int i = 0; i < 2; i++)
         add(single[_i], "1");
-    ck_assert_str_eq(head_check(&head, false).reason,
-                     textf("the header field %s occurs twice", single[_i]));
+    ck_assert_has(head_check(&head, false).reason, single[_i]);
 }
 
 TEST(fields_are_picked_by_their_whole_name)
@@ -327,10 +317,6 @@ static int check(const char *fields, const char *allowed, bool is_open,
     return refusal.reason == NULL ? 0 : problem_kinds[refusal.code].status;
 }
 
-/* ---- Host ---------------------------------------------------------------- */
-
-GROUP(host);
-
 static const struct {
     const char *host, *allowed;
     int status;
@@ -372,10 +358,6 @@ TEST(http_1_0_needs_no_host)
     ck_assert_int_eq(check("", "", true, true), 0);
 }
 
-/* ---- Origin -------------------------------------------------------------- */
-
-GROUP(origin);
-
 static const struct {
     const char *origin, *host, *allowed;
     int status;
@@ -404,10 +386,6 @@ TEST_EACH(a_page_of_another_origin_may_ask_nothing, origins)
         ck_assert_int_eq(check(fields, origins[_i].allowed, is_open, true),
                          origins[_i].status);
 }
-
-/* ---- Sec-Fetch ----------------------------------------------------------- */
-
-GROUP(site);
 
 static const struct {
     const char *site, *mode, *dest;

@@ -7,12 +7,8 @@
 #include "../starve.h"
 #include "authtext.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define SECRET AUTHTEXT_SECRET
 #define OTHER AUTHTEXT_OTHER
-/* SHA-256 of nothing */
-#define EMPTY                                                                  \
-    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define FOUR "abcd"
 #define SIXTY                                                                  \
     FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR FOUR
@@ -92,12 +88,11 @@ TEST(the_longest_of_all)
 
 /* ---- what is refused ---------------------------------------------------- */
 
+/* More of it is in check_sentences.c. */
 static const struct {
     const char *text;
     const char *start; /* of the error */
 } refused[] = {
-    {"", "it names no identity"},
-    {"a " SECRET " lock", "1: the last line"},
     {"\xef\xbb\xbf"
      "a " SECRET " lock\n",
      "1: the file begins"},
@@ -105,24 +100,18 @@ static const struct {
     {"a\v " SECRET " lock\n", "1: the line contains"},
     {"# \x7f\n", "1: the line contains"},
     {SIXTY FOUR "a " SECRET " lock\n", "1: the name must"},
-    {"a/b " SECRET " lock\n", "1: the name must"},
     {"a secret lock\n", "1: the second word must"},
     {"a sha256:00 lock\n", "1: the second word must"},
     {"a SHA256" OTHER " lock\n", "1: the second word must"},
     {"a " SECRET "0 lock\n", "1: the second word must"},
-    {"a " EMPTY " lock\n", "1: this is the SHA-256"},
-    {"a cert:x lock\n", "1: cert: must be"},
     {"a cert:DNS:x lock\n", "1: cert: must be"},
     {"a cert:%64ns:x lock\n", "1: cert: must be"},
-    {"a cert:dns: lock\n", "1: cert: and the"},
     {"a cert:uri:x%2 lock\n", "1: cert: and the"},
     {"a cert:email:x%00 lock\n", "1: cert: and the"},
     {"a " SECRET "\n", "1: the third word must"},
     {"a " SECRET " lock,\n", "1: the third word must"},
     {"a " SECRET " lock,lock\n", "1: the third word must"},
-    {"a " SECRET " Lock\n", "1: the third word must"},
     {"a " SECRET " prefix=a\n", "1: the third word must"},
-    {"a " SECRET " lock expires=\n", "1: expires= must"},
     {"a " SECRET " lock expires=2027-02-29T00:00:00Z\n", "1: expires= must"},
     {"a " SECRET " lock expires=2026-11-23T07:31:05+01:00\n",
      "1: expires= must"},
@@ -130,31 +119,22 @@ static const struct {
      "expires=2026-11-23T07:31:05Z\n",
      "1: expires= must"},
     {"a " SECRET " lock read\n", "1: behind the scopes"},
-    {"a " SECRET " lock color=blue\n", "1: behind the scopes"},
-    {"a " SECRET " lock prefix=\n", "1: prefix= must"},
     {"a " SECRET " lock prefix=%0a\n", "1: prefix= must"},
     {"a " SECRET " lock prefix=%00\n", "1: prefix= must"},
     {"a " SECRET " lock prefix=\xff\n", "1: prefix= must"},
     {"a " SECRET " lock prefix=redlockd:x\n", "1: prefix= must"},
-    {"a " SECRET " lock\n", "1: it has no prefix="},
     {"a " SECRET " admin\n", "1: it has no prefix="},
-    {"a " SECRET " lock prefix=* prefix=a\n", "1: prefix=* allows all"},
     {"a " SECRET " lock prefix=a prefix=*\n", "1: prefix=* allows all"},
     {"a " SECRET " lock " A17 "\n", "1: it has more than 16 prefixes"},
-    {"a " SECRET " lock rate=0\n", "1: rate= must"},
     {"a " SECRET " lock rate=1000001\n", "1: rate= must"},
     {"a " SECRET " lock rate=00000001\n", "1: rate= must"},
     {"a " SECRET " lock rate=1 rate=1\n", "1: rate= must"},
     {"a " SECRET " lock rate=1 burst=0\n", "1: burst= must"},
     {"a " SECRET " lock rate=1 burst=1 burst=1\n", "1: burst= must"},
-    {"a " SECRET " lock prefix=* burst=1\n", "1: burst= needs rate="},
-    {"a " SECRET " lock locks=0\n", "1: locks= must"},
     {"a " SECRET " lock locks=1000001\n", "1: locks= must"},
     {"a " SECRET " lock locks=5 locks=5\n", "1: locks= must"},
     {"a " SECRET " lock prefix=*\n\na " OTHER " read prefix=*\n",
      "3: the name is"},
-    {"a " SECRET " lock prefix=*\nb " SECRET " read prefix=*\n",
-     "2: the access token"},
     {"b cert:dns:x lock prefix=*\na " SECRET
      " metrics\nc cert:dns:%78 metrics\n",
      "3: the certificate is"},

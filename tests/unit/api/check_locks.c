@@ -5,9 +5,6 @@
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 
-/* Of a random time so many show its range. */
-enum { TRIALS = 40 };
-
 static void ask_and_hold(const char *value, int64_t pttl_ms)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
@@ -72,15 +69,6 @@ TEST(a_grant_that_is_too_late_is_released)
     ck_assert_int_ge(play_count(CALL_RELEASE), 3);
 }
 
-TEST(the_ttl_has_a_default)
-{
-    ck_assert(!ask_send("POST", "/locks", "{'resource':'a'}"));
-    ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
-    ask_anew();
-    ck_assert(!ask_send("PUT", "/locks/a/extend", "{'token':'" ASK_TOKEN "'}"));
-    ck_assert_int_eq(play.sent[0].call.ttl_ms, ASK_DEFAULT_TTL_MS);
-}
-
 /* ---- held --------------------------------------------------------------- */
 
 TEST(a_holder_is_told)
@@ -89,24 +77,18 @@ TEST(a_holder_is_told)
         "1795221641865000.00112233445566778899aabbccddeeff01234567.web-9",
         5000);
     ask_expect_failed(409, "lock_held", 135);
-    ck_assert_str_eq(ask_text("held_by.owner"), "web-9");
-    ck_assert_int_eq(ask_number("held_by.remaining_ms"), 5000);
+    ask_expect_members("held_by.owner=web-9 held_by.remaining_ms=5000 "
+                       "held_by.mode=exclusive "
+                       "held_by.fencing_token=1795221641865000");
 }
 
-static const struct {
-    const char *holder;
-    int64_t pttl_ms;
-    const char *detail;
-} holders[] = {
-    {"theirs", 0, "somebody else"},
-    {"theirs", -1, "without a TTL"},
-};
-
-TEST_EACH(how_a_lock_is_held_is_told, holders)
+/* Another library's, without a TTL. */
+TEST(of_another_holder_nothing_is_told)
 {
-    ask_and_hold(holders[_i].holder, holders[_i].pttl_ms);
-    ck_assert_ptr_nonnull(ask_member("held_by"));
-    ask_expect_detail(holders[_i].detail);
+    ask_and_hold("theirs", -1);
+    ask_expect_members("held_by -held_by.owner -held_by.remaining_ms "
+                       "-held_by.mode -held_by.fencing_token");
+    ask_expect_detail("TTL");
 }
 
 /* As many as may hold it are told to those who want to share it. */
@@ -127,20 +109,6 @@ TEST_RANGE(a_crowd_of_readers_is_told_to_readers, 0, 3)
     ask_expect_now(409, rows[_i].code);
     ask_expect_retry(1000);
     ck_assert_int_eq(ask_number("held_by.readers"), rows[_i].readers);
-}
-
-TEST(a_young_lock_is_asked_for_soon)
-{
-    int64_t longest_ms = 0;
-    for (int i = 0; i < TRIALS; i++) {
-        ask_anew();
-        ask_and_hold(
-            "1795221641800000.00112233445566778899aabbccddeeff01234567", 5000);
-        ask_expect_retry(200);
-        if (ask.response.retry_after_ms > longest_ms)
-            longest_ms = ask.response.retry_after_ms;
-    }
-    ck_assert_int_gt(longest_ms, 40);
 }
 
 TEST(rivals_without_a_holder_are_told)
@@ -182,7 +150,7 @@ static const struct {
     const char *members;
 } answers[] = {
     {"PUT /locks/order:42/extend" OWN NO_TTL, CALL_EXTEND, VOTE_EXTENDED, NULL,
-     200, ORDER "ttl_ms=3000 renew_after_ms=1000 token=" ASK_TOKEN},
+     200, ORDER "ttl_ms=3000 renew_after_ms=1000 -waited_ms token=" ASK_TOKEN},
     {"PUT /locks/order:42/extend" OWN, CALL_EXTEND, VOTE_FREE, NULL, 404,
      ORDER "code=lock_not_found -retry_after_ms"},
     {"PUT /locks/order:42/extend" OWN, CALL_EXTEND, 0, PLAY_TOKEN_OF(1), 409,
@@ -201,7 +169,8 @@ static const struct {
     {"GET /locks/order:42", CALL_INSPECT, VOTE_FREE, NULL, 200,
      ORDER "held=false version=free -mode waiters=0 nodes.held=0"},
     /* several resources */
-    {TAKE_TWO, CALL_ACQUIRE, VOTE_GRANTED, NULL, 201, OF_TWO "-limit"},
+    {TAKE_TWO, CALL_ACQUIRE, VOTE_GRANTED, NULL, 201,
+     OF_TWO "-limit -waited_ms -owner"},
     {TAKE_TWO, CALL_ACQUIRE, 0, PLAY_TOKEN_OF(1) ".me", 409,
      OF_TWO "code=lock_held held_by.owner=me"},
     {"PUT /locks/" TWO "/extend" OWN, CALL_EXTEND, VOTE_EXTENDED, NULL, 200,
@@ -211,8 +180,10 @@ static const struct {
     {"DELETE /locks/" TWO OWN, CALL_RELEASE, VOTE_DELETED, NULL, 200, OF_TWO},
     {"GET /locks/" TWO, CALL_INSPECT, VOTE_FREE, NULL, 200, OF_TWO},
     /* permits */
-    {"POST /locks\n\n{'resource':'pool','limit':1}", CALL_ACQUIRE, VOTE_GRANTED,
-     NULL, 201, "id=" SLOT " resource=pool limit=1 slots=#1 slots.0=0"},
+    {"POST /locks\n\n{'resource':'pool','limit':1,'wait_ms':0}", CALL_ACQUIRE,
+     VOTE_GRANTED, NULL, 201,
+     "id=" SLOT
+     " resource=pool limit=1 slots=#1 slots.0=0 ttl_ms=12000 -waited_ms"},
     {"GET /locks/" SLOTS, CALL_INSPECT, VOTE_FREE, NULL, 200, OF_SLOTS},
     {"PUT /locks/" SLOTS "/extend" OWN, CALL_EXTEND, VOTE_EXTENDED, NULL, 200,
      OF_SLOTS},

@@ -69,7 +69,7 @@ TEST(only_a_number_is_taken)
     static const char *const values[] = {
         "",    "0",   "-7", "7a",   "%2",  "12345678901234567",
         "1.5", "%00", "al", "all ", "ALL", "all%00"};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+    for (size_t i = 0; i < COUNT(values); i++) {
         set_force(values[i]);
         expect_refused();
     }

@@ -16,24 +16,18 @@ static const struct {
     const char *pointer;
 } refused[] = {
     {"POST", "/locks", "{}", "text/plain", NULL, 415, NULL},
-    {"POST", "/locks", "", NULL, NULL, 400, ""},
-    {"POST", "/locks", "{'resource':1}", NULL, NULL, 400, "/resource"},
     {"POST", "/locks", "{'resource':'a','ttl_ms':60001}", NULL, NULL, 400,
      "/ttl_ms"},
-    {"POST", "/locks", "{'resource':'a','limit':0}", NULL, NULL, 400, "/limit"},
     {"POST", "/locks", "{'resource':'a','wait_ms':45000}", NULL, NULL, 0, NULL},
     {"POST", "/locks", "{'resource':'a'}", NULL, "", 0, NULL},
     {"POST", "/locks", "{'resource':'a','ttl_ms':60000}", NULL, NULL, 0, NULL},
-    {"PUT", "/locks/a/extend", NULL, NULL, NULL, 400, "/token"},
     {"PUT", "/locks/a/extend", "{}", NULL, NULL, 400, "/token"},
     {"PUT", "/locks/a/extend", "{}", "text/plain", ASK_TOKEN, 415, NULL},
     {"PUT", "/locks/a/extend", "{'resource':'a'}", NULL, ASK_TOKEN, 400,
      "/resource"},
-    {"PUT", "/locks/a/extend", NULL, NULL, "1", 400, "/token"},
     {"PUT", "/locks/a/extend", NULL, NULL, "", 400, "/token"},
     {"PUT", "/locks/a/extend", IN_BODY, NULL, "1", 400, "/token"},
     {"DELETE", "/locks/a", "{'wait_ms':1}", NULL, ASK_TOKEN, 400, "/wait_ms"},
-    {"DELETE", "/locks/a", "{'token':'1'}", NULL, NULL, 400, "/token"},
     {"DELETE", "/locks/a", "{'token':'1'}", NULL, ASK_TOKEN, 400, "/token"},
     {"DELETE", "/locks/a", IN_BODY, NULL, OTHER_TOKEN, 400, "/token"},
     {"DELETE", "/locks/a", IN_BODY, NULL, ASK_TOKEN ".me", 400, "/token"},
@@ -95,9 +89,7 @@ static const struct {
     struct span key;
     const char *where;
 } wrong_bytes[] = {
-    {{"{6f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e}", 38}, "its byte 1 is {;"},
     {{"urn:uuid:6f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e", 45}, "its byte 4 is :;"},
-    {{"6f1c27a5 b9d0-4e6e-8f1c-27a5b9d04e6e", 36}, "its byte 9 is 0x20;"},
     {{"0123456789abcde\xc3\xa9", 17}, "its byte 16 is 0xc3;"},
     {{"0123456789abcdef\0", 17}, "its byte 17 is 0x00;"},
     {{"x{", 2}, "its byte 2 is {;"},

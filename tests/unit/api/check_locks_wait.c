@@ -55,24 +55,6 @@ TEST(a_grant_tells_how_long_it_waited)
     ck_assert_int_eq(ask.request.call.waited_ms, waited_ms);
 }
 
-TEST(who_does_not_ask_to_wait_is_told_of_no_wait)
-{
-    static const char *const bodies[] = {
-        "{'resource':'order:42'}",
-        "{'resource':'order:42','wait_ms':0}",
-    };
-    for (int i = 0; i < 2; i++) {
-        ask_anew();
-        ask_and_vote("POST", "/locks", bodies[i], CALL_ACQUIRE, VOTE_GRANTED);
-        ask_expect(201, NULL);
-        ck_assert_ptr_null(ask_member("waited_ms"));
-    }
-    ask_anew();
-    ask_call_and_vote(LOCK_EXTEND, VOTE_EXTENDED);
-    ask_expect(200, NULL);
-    ck_assert_ptr_null(ask_member("waited_ms"));
-}
-
 TEST(time_up_tells_the_holder_and_the_wait)
 {
     ask_to_wait();

@@ -31,7 +31,6 @@ static const struct {
     {"after=%20", "/after"},
     {"wait_ms=-1", "/wait_ms"},
     {"limit=3&after=1&wait_ms=x", "/wait_ms"},
-    {"after=1&wait_ms=45001", "/wait_ms"},
     {"after=1&wait_ms=soon", "/wait_ms"},
 };
 

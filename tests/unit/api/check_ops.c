@@ -37,6 +37,7 @@ TEST_EACH(each_answer_tells_the_state, rows)
     ck_assert_int_eq(ask.response.status, rows[_i].status);
     ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
     ask_expect_members(rows[_i].members);
+    ck_assert(!ask.response.is_page);
 }
 
 /* The loss may be over a reply later: it is told once it has lasted. */

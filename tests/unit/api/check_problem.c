@@ -56,44 +56,6 @@ TEST(overloaded_tells_when_to_try_again)
                         (int)response.retry_after_ms));
 }
 
-TEST(holder_is_told_as_far_as_known)
-{
-    struct engine_result held = {
-        .remaining_ms = 5, .number = 7, .owner = {"me", 2}};
-    struct engine_result foreign = {.remaining_ms = -1};
-    struct problem problem = {.code = PROBLEM_LOCK_HELD,
-                              .detail = "d",
-                              .retry_after_ms = 5,
-                              .held_by = &held};
-    problem_respond(&call, &problem);
-    ck_assert_int_eq(response.retry_after_ms, 5);
-    ck_assert_has(
-        response.body,
-        ",\"retry_after_ms\":5,\"held_by\":"
-        "{\"mode\":\"exclusive\",\"remaining_ms\":5,\"fencing_token\":7,"
-        "\"owner\":\"me\"}}\n");
-    free(response.body);
-    problem.held_by = &foreign;
-    problem_respond(&call, &problem);
-    ck_assert_has(response.body, "\"held_by\":{}}\n");
-}
-
-/* Also a wait of no time. */
-TEST(the_lock_and_the_wait_are_told)
-{
-    const int64_t waited_ms = 0;
-    struct problem problem = {.code = PROBLEM_TOO_MANY_WAITERS,
-                              .detail = "d",
-                              .resource = span_of("a/\"b\""),
-                              .retry_after_ms = 5,
-                              .waited_ms = &waited_ms};
-    problem_respond(&call, &problem);
-    ck_assert_has(response.body,
-                  "\"request_id\":\"r\",\"id\":\"~YS8iYiI\","
-                  "\"resource\":\"a/\\\"b\\\"\",\"retry_after_ms\":5,"
-                  "\"waited_ms\":0}\n");
-}
-
 /* A vote that speaks of the node's state has the state's own reason. */
 TEST(votes_are_told_by_node)
 {
@@ -122,20 +84,6 @@ TEST(votes_are_told_by_node)
                   "votes again in 67 s");
     json_decref(root);
     play_end();
-}
-
-TEST(errors_are_listed_up_to_a_limit)
-{
-    struct faults errors = {.count = 0};
-    struct problem problem = {
-        .code = PROBLEM_INVALID_REQUEST, .detail = "d", .errors = &errors};
-    for (int i = 0; i < FAULTS_MAX + 3; i++)
-        faults_add(&errors, "/a", "number %d", i);
-    ck_assert_int_eq(errors.count, FAULTS_MAX);
-    problem_respond(&call, &problem);
-    ck_assert_has(response.body,
-                  "\"errors\":[{\"in\":\"body\",\"pointer\":\"/a\",\"detail\":"
-                  "\"number 0\"},");
 }
 
 /* A text is cut between characters, or the problem could not be rendered. */

@@ -78,34 +78,6 @@ TEST(release_is_rendered_as_documented)
     expect_all(render_release(&result, &body_len), expected);
 }
 
-TEST(unknown_members_are_left_out)
-{
-    struct engine_result result = {
-        .resource = span_of("x"), .token = span_of("t"), .ttl_ms = 100};
-    struct render_times times = {0, 0, NULL, 0, 0};
-
-    body = render_grant(&result, &times, &body_len);
-    ck_assert_ptr_nonnull(body);
-    ck_assert_ptr_null(memmem(body, body_len, "owner", 5));
-    ck_assert_ptr_null(memmem(body, body_len, "waited", 6));
-}
-
-TEST(several_resources_are_listed)
-{
-    struct engine_result result = {.resource = span_of("a\nb/c")};
-    struct render_times times = {0};
-    for (int i = 0; i < 3; i++) {
-        free(body);
-        body = i == 0   ? render_grant(&result, &times, &body_len)
-               : i == 1 ? render_release(&result, &body_len)
-                        : render_inspect(&result, 0, &body_len);
-        static const char start[] =
-            "{\"id\":\"~~YQpiL2M\",\"resources\":[\"a\",\"b/c\"],";
-        ck_assert_int_eq(strncmp(body, start, sizeof start - 1), 0);
-        ck_assert_lacks(body, "\"resource\":");
-    }
-}
-
 TEST(inspection_leaves_out_what_is_unknown)
 {
     struct engine_result result = {.outcome = OUTCOME_FOUND,

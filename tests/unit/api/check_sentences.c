@@ -17,84 +17,105 @@
 #define ACQUIRE "POST /locks\n\n"
 #define BATCH "POST /batch\n\n{'operations':["
 #define END "]}"
+#define UNDECODED                                                              \
+    "there is no such path: an id has no /; a / in a resource is sent as "     \
+    "%2F, which a proxy must pass on undecoded; the field id of an answer is " \
+    "safe"
+#define IN_FRONT                                                               \
+    "there is no such path; a proxy that has a part in front of /locks must "  \
+    "take it off; the paths are /locks, /locks/<id> and /locks/<id>/extend"
 
 SUITE(sentences, .set_up = ask_begin, .tear_down = ask_end);
 
 /* ---- what is wrong with a request --------------------------------------- */
 
+/* Where the first error is, if any is told, and the detail. */
 static const struct {
     const char *text, *sentence;
 } asked[] = {
-    {ACQUIRE, "the body is empty; send a JSON object"},
-    {ACQUIRE "[]", "the body is an array; it must be an object"},
-    {ACQUIRE "{", "the body is not valid JSON: the text ends too early, at "
-                  "line 1, column 1"},
+    {ACQUIRE, "body: the body is empty; send a JSON object"},
+    {ACQUIRE "[]", "body: the body is an array; it must be an object"},
+    {ACQUIRE "{", "body: the body is not valid JSON: the text ends too early, "
+                  "at line 1, column 1"},
     {ACQUIRE "{'resource':'x','resource':'y'}",
-     "the body is not valid JSON: a field occurs twice, at line 1, column 26"},
-    {ACQUIRE "{'resource':'\xff'}", "the body is not valid JSON: the text is "
-                                    "not valid UTF-8, at line 1, column 13"},
-    {ACQUIRE "{'resource':'\\u0000'}", "the body is not valid JSON: a string "
-                                       "contains U+0000, at line 1, column 20"},
-    {ACQUIRE "{} {}", "the body is not valid JSON: text follows the object, at "
-                      "line 1, column 4"},
+     "body: the body is not valid JSON: a field occurs twice, at line 1, "
+     "column 26"},
+    {ACQUIRE "{'resource':'\xff'}",
+     "body: the body is not valid JSON: the text is not valid UTF-8, at line "
+     "1, column 13"},
+    {ACQUIRE "{'resource':'\\u0000'}",
+     "body: the body is not valid JSON: a string contains U+0000, at line 1, "
+     "column 20"},
+    {ACQUIRE "{} {}", "body: the body is not valid JSON: text follows the "
+                      "object, at line 1, column 4"},
     {ACQUIRE "{'resource':'x','ttl_ms':1e400}",
-     "the body is not valid JSON: a number is too large, at line 1, column 30"},
+     "body: the body is not valid JSON: a number is too large, at line 1, "
+     "column 30"},
     {ACQUIRE "\x1f\x8b",
-     "the body is compressed by gzip (1f 8b); send it unencoded"},
-    {ACQUIRE "\xff\xfe", "the body is in UTF-16 or UTF-32; send UTF-8"},
-    {ACQUIRE " \xef\xbb\xbf{}", "the body has a byte order mark (ef bb bf) "
-                                "behind its first character; send none"},
-    {ACQUIRE "{'what':1}", "2 fields are invalid, see errors"},
-    {ACQUIRE "{}", "resource, the name to lock, is missing; to lock several, "
-                   "send resources instead"},
-    {ACQUIRE "{'resource':1}", "resource is an integer; it must be a string"},
-    {ACQUIRE "{'resource':''}", "resource must not be empty"},
+     "body: the body is compressed by gzip (1f 8b); send it unencoded"},
+    {ACQUIRE "\xff\xfe", "body: the body is in UTF-16 or UTF-32; send UTF-8"},
+    {ACQUIRE " \xef\xbb\xbf{}", "body: the body has a byte order mark (ef bb "
+                                "bf) behind its first character; send none"},
+    {ACQUIRE "{'what':1}", "body/what: 2 fields are invalid, see errors"},
+    {ACQUIRE "{}", "body/resource: resource, the name to lock, is missing; to "
+                   "lock several, send resources instead"},
+    {ACQUIRE "{'resource':1}",
+     "body/resource: resource is an integer; it must be a string"},
+    {ACQUIRE "{'resource':''}", "body/resource: resource must not be empty"},
     {ACQUIRE "{'resource':'\xc3\xa9\\n'}",
-     "resource must not contain control characters"},
+     "body/resource: resource must not contain control characters"},
     {ACQUIRE "{'resource':'redlockd:x'}",
-     "resource must not contain \"redlockd:\", which is reserved"},
+     "body/resource: resource must not contain \"redlockd:\", which is "
+     "reserved"},
     {ACQUIRE "{'resource':'x','resources':['y']}",
-     "resource and resources must not be sent together; send only one of them"},
-    {ACQUIRE "{'resources':[]}",
-     "resources has 0 elements; it must be an array of 1 to 16 strings"},
-    {ACQUIRE "{'resources':{}}",
-     "resources is an object; it must be an array of 1 to 16 strings"},
+     "body/resources: resource and resources must not be sent together; send "
+     "only one of them"},
+    {ACQUIRE "{'resources':[]}", "body/resources: resources has 0 elements; it "
+                                 "must be an array of 1 to 16 strings"},
+    {ACQUIRE "{'resources':{}}", "body/resources: resources is an object; it "
+                                 "must be an array of 1 to 16 strings"},
     {ACQUIRE "{'resources':[7]}",
-     "a resource is an integer; it must be a string"},
+     "body/resources/0: a resource is an integer; it must be a string"},
     {ACQUIRE "{'resources':['a','a']}",
-     "a resource occurs twice; send each one once"},
-    {ACQUIRE "{'resources':['a','']}", "a resource must not be empty"},
+     "body/resources/1: a resource occurs twice; send each one once"},
+    {ACQUIRE "{'resources':['a','']}",
+     "body/resources/1: a resource must not be empty"},
     {ACQUIRE "{'resource':'x','ttl_ms':99}",
-     "ttl_ms is 99; it must be an integer from 100 to 60000 (milliseconds)"},
+     "body/ttl_ms: ttl_ms is 99; it must be an integer from 100 to 60000 "
+     "(milliseconds)"},
     {ACQUIRE "{'resource':'x','wait_ms':1.5}",
-     "wait_ms is a number with a fraction or an exponent; it must be an "
-     "integer from 0 to 45000 (milliseconds)"},
+     "body/wait_ms: wait_ms is a number with a fraction or an exponent; it "
+     "must be an integer from 0 to 45000 (milliseconds)"},
     {ACQUIRE "{'resource':'x','owner':'a+b'}",
-     "owner has 3 bytes, or a character that is not allowed; use 1 to 64 of "
-     "A-Z a-z 0-9 . _ : @ / -, or leave it out"},
+     "body/owner: owner has 3 bytes, or a character that is not allowed; use 1 "
+     "to 64 of A-Z a-z 0-9 . _ : @ / -, or leave it out"},
     {ACQUIRE "{'resource':'x','mode':'SHARED'}",
-     "mode must be \"exclusive\" or \"shared\""},
+     "body/mode: mode must be \"exclusive\" or \"shared\""},
     {ACQUIRE "{'resource':'x','permits':1}",
-     "permits must be sent with limit, the number of permits that there are"},
+     "body/permits: permits must be sent with limit, the number of permits "
+     "that there are"},
     {ACQUIRE "{'resources':['x'],'limit':2}",
-     "limit must not be sent with resources; send resource"},
+     "body/limit: limit must not be sent with resources; send resource"},
     {ACQUIRE "{'resource':'x','mode':'shared','limit':2}",
-     "mode must not be \"shared\" if limit is sent: a permit has one holder"},
+     "body/mode: mode must not be \"shared\" if limit is sent: a permit has "
+     "one holder"},
     {ACQUIRE "{'resource':'x','limit':2,'permits':3}",
-     "permits is 3, but there are only 2 (limit)"},
-    {ACQUIRE "{'resource':1,'owner':1}", "2 fields are invalid, see errors"},
+     "body/permits: permits is 3, but there are only 2 (limit)"},
+    {ACQUIRE "{'resource':1,'owner':1}",
+     "body/resource: 2 fields are invalid, see errors"},
     {"PUT /locks/a/extend\n",
-     "the lock token is missing; send the one from the acquire response, in "
-     "the header X-Lock-Token or in the field token"},
+     "header/token: the lock token is missing; send the one from the acquire "
+     "response, in the header X-Lock-Token or in the field token"},
     {"PUT /locks/a/extend\nX-Lock-Token: 1\n",
-     "X-Lock-Token is not a valid lock token; send the field token of the "
-     "response to POST /locks, unchanged"},
+     "header/token: X-Lock-Token is not a valid lock token; send the field "
+     "token of the response to POST /locks, unchanged"},
     {"DELETE /locks/a\n\n{'token':'1'}",
-     "token is not a valid lock token; send the field token of the response to "
-     "POST /locks, unchanged"},
+     "body/token: token is not a valid lock token; send the field token of the "
+     "response to POST /locks, unchanged"},
     {"DELETE /locks/a\nX-Lock-Token: " ASK_TOKEN ".me\n\n{'token':'" ASK_TOKEN
      "'}",
-     "X-Lock-Token and the field token differ; send only one of them"},
+     "body/token: X-Lock-Token and the field token differ; send only one of "
+     "them"},
     {"POST /locks\nContent-Type: text/plain\n\n{}",
      "the body must have Content-Type: application/json; with curl, add -H "
      "'Content-Type: application/json'"},
@@ -108,26 +129,27 @@ static const struct {
      "the header Idempotency-Key must have 16 to 64 characters of A-Z a-z 0-9 "
      "_ -, but its byte 11 is 0x20; a UUID alone is one"},
     {"DELETE /locks/a?force=7\nX-Lock-Token: 1\n",
-     "the argument force needs no lock token; send one of the two, and no "
-     "body"},
+     "query/force: the argument force needs no lock token; send one of the "
+     "two, and no body"},
     {"DELETE /locks/a?force=x",
-     "the argument force is not a fencing token; take the field fencing_token "
-     "of GET /locks/<id>, or all: all readers of a shared lock"},
+     "query/force: the argument force is not a fencing token; take the field "
+     "fencing_token of GET /locks/<id>, or all: all readers of a shared lock"},
     {"GET /locks/a?after=%&wait_ms=1",
-     "the argument after must be the field version of an earlier answer"},
+     "query/after: the argument after must be the field version of an earlier "
+     "answer"},
     {"GET /locks/a?after=1&wait_ms=45001",
-     "the argument wait_ms must be an integer from 0 to 45000 (milliseconds)"},
-    {"PUT /locks/a/extend\n\n"
-     "{'token':'" SHARED_TOKEN "','mode':'exclusive'}",
+     "query/wait_ms: the argument wait_ms must be an integer from 0 to 45000 "
+     "(milliseconds)"},
+    {"PUT /locks/a/extend\n\n{'token':'" SHARED_TOKEN "','mode':'exclusive'}",
      "a shared lock cannot become an exclusive one: two readers that both "
      "waited for that would wait for ever; release it, and acquire an "
      "exclusive one"},
-    {"GET /locks/a/b",
-     "there is no such path: an id has no /; a / in a resource is sent as %2F, "
-     "which a proxy must pass on undecoded; the field id of an answer is safe"},
-    {"POST /api/locks",
-     "there is no such path; a proxy that has a part in front of /locks must "
-     "take it off; the paths are /locks, /locks/<id> and /locks/<id>/extend"},
+    {"GET /locks/a/b", UNDECODED},
+    {"POST /api/locks", IN_FRONT},
+    {"PUT /locks/a/b/extend", UNDECODED},
+    {"POST //locks", IN_FRONT},
+    {"POST /locks/locks", "this path supports only GET, HEAD, DELETE, OPTIONS; "
+                          "a lock is acquired by POST /locks"},
     {"GET /lock", "there is no such path; the paths are /, /locks, "
                   "/locks/<id>, /locks/<id>/extend, /batch, /nodes, /livez, "
                   "/readyz, /metrics, /openapi.yaml and /docs"},
@@ -137,65 +159,79 @@ static const struct {
     {"GET /locks/~~",
      "the path names no lock: it must have the id of one, or a resource, "
      "percent-encoded; the field id of an answer is safe"},
-    {"GET /locks?page_size=0", "the argument page_size must be from 1 to 1000"},
+    {"GET /locks?page_size=0",
+     "query/page_size: the argument page_size must be from 1 to 1000"},
     {"GET /locks?prefix=%zz",
-     "the argument prefix is too long, or not percent-encoded"},
-    {"GET /locks?prefix=%ff", "the argument prefix must be valid UTF-8"},
-    {"GET /locks?cursor=x",
-     "the argument cursor is none; take it from the page before, unchanged"},
+     "query/prefix: the argument prefix is too long, or not percent-encoded"},
+    {"GET /locks?prefix=%ff",
+     "query/prefix: the argument prefix must be valid UTF-8"},
+    {"GET /locks?cursor=x", "query/cursor: the argument cursor is none; take "
+                            "it from the page before, unchanged"},
     {"GET /locks?page_size=1&page_size=1",
-     "the argument page_size occurs twice"},
+     "query/page_size: the argument page_size occurs twice"},
     {"GET /pools/~~YQpi?limit=2", "the id in the path must be that of a pool: "
                                   "of one resource of at most 251 characters"},
-    {"POST /batch\n\n{}", "operations is missing; send an array of 1 to 100 "
-                          "objects, each with the field operation"},
-    {BATCH END, "operations is empty; it must have 1 to 100 objects"},
+    {"POST /batch\n\n{}",
+     "body/operations: operations is missing; send an array of 1 to 100 "
+     "objects, each with the field operation"},
+    {BATCH END,
+     "body/operations: operations is empty; it must have 1 to 100 objects"},
     {"POST /batch\n\n{'operations':{}}",
-     "operations is an object; it must be an array of 1 to 100 objects"},
-    {BATCH "7" END, "an operation is an integer; it must be an object"},
-    {BATCH "{}" END, "operation is missing; send acquire, extend or release"},
+     "body/operations: operations is an object; it must be an array of 1 to "
+     "100 objects"},
+    {BATCH "7" END,
+     "body/operations/0: an operation is an integer; it must be an object"},
+    {BATCH "{}" END, "body/operations/0/operation: operation is missing; send "
+                     "acquire, extend or release"},
     {BATCH "{'operation':'inspect'}" END,
-     "operation must be \"acquire\", \"extend\" or \"release\""},
+     "body/operations/0/operation: operation must be \"acquire\", \"extend\" "
+     "or \"release\""},
     {BATCH "{'operation':'acquire','resource':'a','wait_ms':0}" END,
-     "an acquire in a batch does not wait; leave wait_ms out, or send the "
-     "acquire alone, to POST /locks"},
+     "body/operations/0/wait_ms: an acquire in a batch does not wait; leave "
+     "wait_ms out, or send the acquire alone, to POST /locks"},
     {BATCH "{'operation':'acquire','resource':'a','token':'t'}" END,
-     "the field token is unknown here; the fields are operation, resource, "
-     "resources, ttl_ms, owner, mode, limit, permits and idempotency_key"},
+     "body/operations/0/token: the field token is unknown here; the fields are "
+     "operation, resource, resources, ttl_ms, owner, mode, limit, permits and "
+     "idempotency_key"},
     {BATCH "{'operation':'acquire','resource':'a','idempotency_key':\"x\"}" END,
-     "idempotency_key must have 16 to 64 characters of A-Z a-z 0-9 _ -; a UUID "
-     "is one"},
+     "body/operations/0/idempotency_key: idempotency_key must have 16 to 64 "
+     "characters of A-Z a-z 0-9 _ -; a UUID is one"},
     {BATCH "{'operation':'extend','token':'" ASK_TOKEN "'}" END,
-     "id is missing; send the field id of the response to POST /locks, "
-     "unchanged"},
+     "body/operations/0/id: id is missing; send the field id of the response "
+     "to POST /locks, unchanged"},
     {BATCH "{'operation':'extend','id':'~~','token':'" ASK_TOKEN "'}" END,
-     "id names no lock; send the field id of the response to POST /locks, "
-     "unchanged"},
+     "body/operations/0/id: id names no lock; send the field id of the "
+     "response to POST /locks, unchanged"},
     {BATCH "{'operation':'release','id':'a'}" END,
-     "token is missing; send the field token of the response to POST /locks, "
-     "unchanged"},
+     "body/operations/0/token: token is missing; send the field token of the "
+     "response to POST /locks, unchanged"},
     {BATCH "{'operation':'release','id':'a','token':'1'}" END,
-     "token is not a valid lock token; send the field token of the response to "
-     "POST /locks, unchanged"},
+     "body/operations/0/token: token is not a valid lock token; send the field "
+     "token of the response to POST /locks, unchanged"},
     {BATCH "{'operation':'acquire','resource':'a'},{'operation':\"acquire\","
            "\"resource\":\"a\"}" END,
-     "this operation and operations/0 are of one lock; send one of them in "
-     "another request"},
+     "body/operations/1: this operation and operations/0 are of one lock; send "
+     "one of them in another request"},
     {"POST /batch\nX-Lock-Token: 1\n\n{}",
-     "a batch has no header X-Lock-Token; send the field token of each "
-     "operation"},
+     "header/X-Lock-Token: a batch has no header X-Lock-Token; send the field "
+     "token of each operation"},
     {"POST /batch\nIdempotency-Key: 1\n\n{}",
-     "a batch has no header Idempotency-Key; send the field idempotency_key of "
-     "each operation"},
+     "header/Idempotency-Key: a batch has no header Idempotency-Key; send the "
+     "field idempotency_key of each operation"},
 };
 
 TEST_EACH(what_is_wrong_with_a_request_is_told, asked)
 {
     ck_assert(ask_http(asked[_i].text));
-    ck_assert_str_eq(ask_text(ask_member("detail") != NULL
-                                  ? "detail"
-                                  : "results.0.problem.detail"),
-                     asked[_i].sentence);
+    bool is_item = ask_member("detail") == NULL;
+    const char *problem = is_item ? "results.0.problem." : "";
+    const char *told = ask_text(textf("%sdetail", problem));
+    if (ask_member(textf("%serrors", problem)) != NULL)
+        told = textf("%s%s: %s", ask_text(textf("%serrors.0.in", problem)),
+                     ask_text(textf("%serrors.0.pointer", problem)), told);
+    ck_assert_str_eq(told, asked[_i].sentence);
+    ck_assert_int_eq(play.sent_count, 0);
+    ck_assert_ptr_null(ask.request.batch);
 }
 
 static const struct {

@@ -6,6 +6,7 @@
 #include "authtext.h"
 
 struct access *judged_access;
+int64_t judged_ahead_us;
 
 void judged_use(const char *text)
 {
@@ -25,7 +26,7 @@ const struct refusal *judged_admit(const char *method, const char *target,
     ask.request.target = target;
     ask.request.identity[0] = '\0';
     ask.caller.refusal = (struct refusal){0};
-    ask.request.head_read_us = play.now_us;
+    ask.request.head_read_us = play.now_us + judged_ahead_us;
     http_find_call(&ask.request);
     access_admit(judged_access, &ask.request,
                  authorization != NULL ? span_of(authorization)

@@ -9,6 +9,9 @@
 /* By the latest file; NULL: there is none. */
 extern struct access *judged_access;
 
+/* What our clock is ahead of the nodes': buckets begin in ours. */
+extern int64_t judged_ahead_us;
+
 /* From now on by a file with this text. What was before is the caller's. */
 void judged_use(const char *text);
 

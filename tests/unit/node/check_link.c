@@ -72,18 +72,6 @@ TEST(an_unfit_node_has_a_reason)
     ck_assert_int_eq(faked.node.loads, 1); /* it was on its way */
 }
 
-TEST(garbage_and_silence_are_failures)
-{
-    fake_say(&faked.node, "TIME", "HTTP/1.1 400 Bad Request\r\n\r\n");
-    faked_start_link();
-    faked_expect_down(STATE_GARBAGE, "no reply");
-    fake_say(&faked.node, "TIME", "$-1\r\n");
-    faked_expect_down(STATE_GARBAGE, "not those of Redis");
-    fake_say(&faked.node, "TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n1\r\n");
-    fake_say(&faked.node, "SCRIPT LOAD --", "");
-    faked_expect_down(STATE_SILENT, "no reply for 300 ms");
-}
-
 TEST(a_name_that_is_not_resolved_is_asked_for_again)
 {
     snprintf(faked.config.host, sizeof faked.config.host, "node.test");

@@ -1,6 +1,6 @@
 /*
  * A link and what a real redis-server refuses; what a service does then is in
- * tests/integration/, check_faults.c and check_fitness.c.
+ * tests/integration/, check_faults.c and check_rights.c.
  */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -41,41 +41,6 @@ TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
         ck_assert_str_eq(ballot_name(ballot_of_number(live.votes[i])),
                          "misconfigured");
     ck_assert_int_eq(live.downs, 0);
-}
-
-static const struct {
-    const char *change, *back, *detail;
-} taken[] = {
-    {"ACL SETUSER default -set", "ACL SETUSER default +set",
-     "its user lacks +set"},
-    {"ACL SETUSER default -del -pexpire", "ACL SETUSER default +del +pexpire",
-     "its user lacks +pexpire +del"},
-    {"ACL SETUSER default resetkeys ~p:app:*", "ACL SETUSER default ~p:*",
-     "its user lacks ~p:*"},
-    {"ACL SETUSER default resetkeys %%R~p:*", "ACL SETUSER default ~p:*",
-     "its user lacks ~p:*"},
-    {"ACL SETUSER default resetkeys ~p:redlockd:state",
-     "ACL SETUSER default ~p:*", "its user lacks ~p:redlockd:*"},
-    {"ACL SETUSER default -evalsha", "ACL SETUSER default +evalsha",
-     "its user lacks +evalsha"},
-};
-
-/* With a call that meets it, or without: the next recheck finds it. */
-TEST_EACH(rights_that_are_taken_away_take_the_link_down, taken)
-{
-    live_admit();
-    ck_assert_str_eq(real_text(&live.real, taken[_i].change), "OK");
-    if (_i % 2 == 0) {
-        struct call call = live_call(CALL_ACQUIRE, "app:1", "A");
-        (void)link_send(live.link, &call, 0);
-    }
-    turns_until_count(live.loop, &live.downs, 3);
-    ck_assert_str_eq(state_name(live.reason), "no_permission");
-    ck_assert_str_eq(live.detail, taken[_i].detail);
-    ck_assert_int_eq(live.ups, 1);
-    ck_assert_str_eq(real_text(&live.real, taken[_i].back), "OK");
-    turns_until_count(live.loop, &live.ups, 2);
-    ck_assert_str_eq(live.lacks, "");
 }
 
 TEST(a_node_at_its_maxclients_is_named)

@@ -150,36 +150,6 @@ TEST(replies_that_came_before_a_failed_write_count)
     ck_assert_int_eq(faked.votes[1], VOTE_DISCONNECTED);
 }
 
-/* A paused node: bounded memory, then everything is answered. */
-TEST(too_many_pending_calls_are_stalled)
-{
-    int sent = 0;
-    faked.silence_us = 10000000; /* for slow machines */
-    faked_bring_up();
-    fake_set_deaf(&faked.node, true);
-    while (faked_inspect((uint64_t)sent) == VOTE_PENDING) {
-        ck_assert_int_le(++sent, 16384);
-        if (sent % 100 == 0)
-            link_flush(faked.link);
-    }
-    ck_assert_int_eq(sent, 16384);
-    ck_assert_int_eq(faked_inspect(0), VOTE_STALLED);
-    fake_set_deaf(&faked.node, false);
-    turns_until_count(faked.loop, &faked.replies, sent);
-    ck_assert_int_eq(faked.downs, 0);
-    faked_expect_replies(sent, VOTE_FREE);
-    ck_assert_int_eq(faked_inspect(0), VOTE_PENDING);
-}
-
-TEST(calls_of_a_turn_leave_as_one_command)
-{
-    faked_bring_up();
-    faked_inspect_all(BATCH_CALLS_MAX + 2);
-    turns_until_count(faked.loop, &faked.replies, BATCH_CALLS_MAX + 2);
-    ck_assert_int_eq(faked.node.batches, 2);
-    faked_expect_replies(BATCH_CALLS_MAX + 2, VOTE_FREE);
-}
-
 static int replies_when_due;
 
 static void note_replies(void *arg)

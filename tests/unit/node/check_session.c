@@ -199,16 +199,6 @@ TEST(server_without_tls_is_told_apart)
     }
 }
 
-TEST(end_in_the_handshake_is_told)
-{
-    secure_connect_usual();
-    ck_assert_int_eq(session_shake(secure.session), SESSION_WANTS_READ);
-    ck_assert_int_eq(shutdown(secure.fds[1], SHUT_RDWR), 0);
-    ck_assert_int_eq(session_shake(secure.session), SESSION_BROKEN);
-    ck_assert_has(session_error(secure.session), "in the TLS handshake");
-    ck_assert_int_eq(session_reason(secure.session), STATE_UNREACHABLE);
-}
-
 /* One byte after the other: nothing is mistaken for the first. */
 TEST(handshake_in_pieces_succeeds)
 {

@@ -141,30 +141,6 @@ TEST_EACH(who_may_not_subscribe_is_down, denials)
     ck_assert_int_eq(live.downs, 0);
 }
 
-/* As docs/operations.md tells, but for what only a link needs. */
-TEST(a_user_needs_few_rights)
-{
-    real_text(&live.real,
-              "ACL SETUSER few on >secret -@all +time +info +config|get "
-              "+client|setname &p:redlockd:released:* +subscribe "
-              "+unsubscribe");
-    heard_end();
-    struct address_node config = live.config;
-    snprintf(config.user, sizeof config.user, "few");
-    snprintf(config.password, sizeof config.password, "secret");
-    heard_start(live.loop, &config, SILENCE_US);
-    loop_set_stage(live.loop, LOOP_FLUSH, flush_both, NULL);
-    heard_open();
-    heard_until_up(1);
-    set_and_wait("r");
-    pass_a_generation();
-    ck_assert_int_eq(release("r"), 1);
-    turns_until_count(live.loop, &heard.announced, 1);
-    heard_set("r", false);
-    catch_up();
-    ck_assert_int_eq(heard.downs, 0);
-}
-
 /* Whatever somebody publishes: the other work of each turn is done. */
 TEST(a_flood_is_read_in_pieces)
 {

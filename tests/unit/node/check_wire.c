@@ -14,21 +14,22 @@
 
 enum { BIG = 1024 * 1024, BIGS = 8 };
 
-static char path[64];
 static int listener, peer;
 static struct wire *wire;
 
 static void setup(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(path, sizeof path, "/tmp/redlockd-wire-%d", (int)getpid());
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
-    unlink(path);
+    socklen_t len = sizeof address;
     listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    /* without a path the system chooses a name */
     ck_assert_int_eq(
-        bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+        bind(listener, (struct sockaddr *)&address, sizeof address.sun_family),
+        0);
     ck_assert_int_eq(listen(listener, 1), 0);
-    wire = wire_new((struct sockaddr *)&address, sizeof address);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&address, &len),
+                     0);
+    wire = wire_new((struct sockaddr *)&address, len);
     ck_assert_ptr_nonnull(wire);
     ck_assert_ptr_null(wire_error(wire));
     peer = accept(listener, NULL, NULL);
@@ -40,7 +41,6 @@ static void teardown(void)
     wire_free(wire);
     close(peer);
     close(listener);
-    unlink(path);
 }
 
 /* What the other side has got so far, no more than size - 1 bytes. */

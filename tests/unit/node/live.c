@@ -16,8 +16,6 @@ struct live live;
 static void note_facts(const struct node_facts *facts)
 {
     live.is_durable = facts->is_durable;
-    PRINT_TO(live.not_durable, "%s", facts->not_durable);
-    PRINT_TO(live.lacks, "%s", facts->lacks);
     PRINT_TO(live.evicts, "%s", facts->evicts);
 }
 
@@ -119,11 +117,9 @@ int64_t live_node_now_us(void)
 
 void live_learn_memory(void)
 {
-    const char *info = real_text(&live.real, "INFO replication");
-    const char *at = strstr(info, "master_replid:");
-    ck_assert_ptr_nonnull(at);
-    PRINT_TO(live.of_this_life, ":run:%.*s", RUN_ID_DIGITS,
-             at + strlen("master_replid:"));
+    char id[SIM_REPLID_LEN + 1];
+    real_info(&live.real, "replication", "master_replid:", id);
+    PRINT_TO(live.of_this_life, ":run:%s", id);
     if (live.admission[0] == '\0') /* as no node has it */
         PRINT_TO(live.admission, LIVE_NAME "0:0%s", live.of_this_life);
 }

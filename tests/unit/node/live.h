@@ -29,7 +29,6 @@ struct live {
     int64_t clock_offset_us; /* node's clock minus ours */
     enum node_state reason;  /* of the last down */
     char detail[NODE_DETAIL_MAX];
-    char not_durable[NODE_DETAIL_MAX], lacks[NODE_DETAIL_MAX];
     char evicts[NODE_DETAIL_MAX];
     struct call_reply reply;        /* the last */
     char admit[CALL_STATE_MAX + 1]; /* what the last probe returned */

@@ -321,38 +321,26 @@ static void set_option(struct call *call, const struct option *option,
 {
     void *at = (char *)call + option->at;
     const char *text = expand(value);
-    if (option->type == SPAN) {
-        struct span span = span_of(text);
-        memcpy(at, &span, sizeof span);
-    } else if (option->type == BOOL) {
-        bool is_on = atoi(text) != 0;
-        memcpy(at, &is_on, sizeof is_on);
-    } else if (option->type == INT) {
-        int number = atoi(text);
-        memcpy(at, &number, sizeof number);
-    } else {
-        int64_t number = atoll(text);
-        memcpy(at, &number, sizeof number);
-    }
+    if (option->type == SPAN)
+        *(struct span *)at = span_of(text);
+    else if (option->type == BOOL)
+        *(bool *)at = atoi(text) != 0;
+    else if (option->type == INT)
+        *(int *)at = atoi(text);
+    else
+        *(int64_t *)at = atoll(text);
 }
 
 static const char *answer_text(const struct call_reply *reply,
                                const struct option *option)
 {
     const void *at = (const char *)reply + option->at;
-    if (option->type == SPAN) {
-        struct span span;
-        memcpy(&span, at, sizeof span);
-        return textf("%.*s", (int)span.len, span.ptr != NULL ? span.ptr : "");
-    }
-    if (option->type == BOOL) {
-        bool is_on;
-        memcpy(&is_on, at, sizeof is_on);
-        return is_on ? "1" : "0";
-    }
-    int64_t number;
-    memcpy(&number, at, sizeof number);
-    return textf("%lld", (long long)number);
+    const struct span *span = at;
+    if (option->type == SPAN)
+        return textf("%.*s", (int)span->len, span->ptr ? span->ptr : "");
+    if (option->type == BOOL)
+        return *(const bool *)at ? "1" : "0";
+    return textf("%lld", (long long)*(const int64_t *)at);
 }
 
 static const char *const probes[PROBE_WORDS] = {
@@ -920,10 +908,10 @@ static char **next_check(char **words)
 static void play_words(char **words, bool is_gathered)
 {
     enum call_kind kind;
-    if (!is_gathered)
-        ask_all();
     if (words[0] == NULL || strcmp(words[0], "-") == 0)
         return;
+    if (!is_gathered)
+        ask_all();
     if (strcmp(words[0], "only") == 0) { /* only - …: not in this row */
         if (strcmp(need(words, 1), "-") != 0)
             play_words(words + 2, is_gathered);
