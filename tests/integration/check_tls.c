@@ -331,6 +331,16 @@ TEST(who_is_revoked_loses_its_connection_and_what_it_waits_for)
     close(waiting);
 }
 
+/* It is better than none. */
+TEST(an_outdated_list_counts_and_is_warned_of)
+{
+    const struct pair *const revoked[] = {&bad};
+    begin_with_list(false);
+    authority_revoke(&theirs, list, revoked, 1, -10);
+    reload("event=tls_client_crl_outdated");
+    ck_assert(is_let_in(&good) && !is_let_in(&bad));
+}
+
 TEST(a_bad_list_changes_nothing)
 {
     struct authority other;
