@@ -39,6 +39,8 @@ TEST(life_of_a_lock)
     answer_expect(lock_release(here, &lock), 404, "lock_not_found");
     answer_expect(lock_extend(here, &lock, 1000), 404, "lock_not_found");
     expect_keys("api:life", 0);
+    /* the log, which tells everything else, has no token */
+    ck_assert_int_eq(server_count_log(here, lock.token + 17), 0);
 }
 
 TEST(a_batch_does_one_of_each_kind)

@@ -47,6 +47,15 @@ static double metric(const char *name)
 
 SUITE(auth, .timeout_s = 60, .set_up_once = start, .tear_down_once = finish);
 
+TEST(a_refusal_has_a_challenge)
+{
+    const struct answer *a =
+        answer_expect(AUTH(here, "nobody", .method = "GET", .path = "/nodes"),
+                      401, "unauthorized");
+    ck_assert_str_eq(answer_header(a, "WWW-Authenticate"),
+                     "Bearer realm=\"redlockd\", error=\"invalid_token\"");
+}
+
 /* ---- reload -------------------------------------------------------------- */
 
 TEST(a_reload_changes_who_may_ask)

@@ -126,6 +126,23 @@ TEST_EACH(who_leaves_while_it_waits_is_forgotten_at_once, leavings)
     expect_freed("w");
 }
 
+/* It pipelines, and has not left: the requests are answered in their order. */
+TEST(more_data_is_no_goodbye)
+{
+    char out[4096];
+    struct lock held;
+    lock_take(here, "more", TTL_MS, &held);
+    int fd = waiter_send(here, "more", TTL_MS, 45000);
+    waiter_expect_count(here, 1);
+    raw_send(fd, RAW_LIVEZ, strlen(RAW_LIVEZ));
+    pause_ms(300);
+    waiter_expect_count(here, 1);
+    lock_drop(here, &held);
+    raw_read(fd, out, sizeof out, "{\"status\":\"alive\"}\n", 9000);
+    ck_assert_int_eq(strncmp(out, "HTTP/1.1 201 ", 13), 0);
+    close(fd);
+}
+
 /* The nodes that would decide are paused, so the operation is under way. */
 TEST_EACH(who_leaves_while_the_nodes_are_asked_leaves_no_lock, leavings)
 {

@@ -166,7 +166,57 @@ TEST_RANGE(story_20_garbage_from_a_node_does_not_end_the_server, 0, 3)
     world_stop();
 }
 
+/* ---- fault 22: what lies on the nodes ------------------------------------ */
+
+/* Whatever some hand writes into a slot: that slot fails, nothing else does. */
+TEST(story_22_poisoned_slot_stops_nothing_else)
+{
+    static const char *const poisons[] = {
+        "9007199254740991", "9007199254740992", "99999999999999999999", "x"};
+    world_start(3, "");
+    for (int i = 0; i < 4; i++) {
+        for (int node = 0; node < 3; node++) /* CRC-16 of "poison" */
+            node_do(&world.nodes[node],
+                    "HSET redlockd:state 1080 %s max_token %s", poisons[i],
+                    poisons[i]);
+        answer_expect(lock_acquire(here, "poison", 9000, NULL), 503,
+                      "no_quorum");
+        lock_expect_cycle(here, "healthy");
+    }
+    for (int node = 0; node < 3; node++)
+        node_do(&world.nodes[node], "HDEL redlockd:state 1080 max_token");
+    lock_expect_cycle(here, "poison");
+    world_stop();
+}
+
 /* ---- fault 24: errors of real nodes -------------------------------------- */
+
+static void flush_scripts(void)
+{
+    for (int i = 0; i < world.nodes_count; i++)
+        node_do(&world.nodes[i], "SCRIPT FLUSH");
+}
+
+/* On all nodes at once, before each call. */
+TEST(story_24_flushed_scripts_fail_no_call)
+{
+    struct lock lock;
+    world_start(3, "--retry-count 0");
+    for (int i = 0; i < 5; i++) {
+        flush_scripts();
+        lock_take(here, "noscript", 9000, &lock);
+        flush_scripts();
+        expect_ok(lock_extend(here, &lock, 9000));
+        flush_scripts();
+        answer_expect_held(lock_inspect(here, "noscript"));
+        flush_scripts();
+        expect_ok(HTTP(here, .method = "GET", .path = "/locks"));
+        flush_scripts();
+        lock_drop(here, &lock);
+        expect_keys("noscript", 0);
+    }
+    world_stop();
+}
 
 /* Nobody may take it, but the nodes are as well as ever. */
 TEST(story_24_a_refused_key_is_told_and_stops_nothing_else)

@@ -245,18 +245,28 @@ TEST(only_clients_with_a_good_certificate_are_served)
     ck_assert(!is_let_in(NULL));
 }
 
+/* Nor is it granted what it waits for. */
 TEST(who_has_expired_is_not_served_any_more)
 {
     static const struct subject subject = {.dns = "brief.example",
                                            .since_s = -DAY_S,
                                            .until_s = BRIEF_S,
                                            .is_client = true};
+    struct lock lock;
     world_start(1, mutual());
+    lock_take(here, "w", 60000, &lock);
     struct pair brief = authority_issue(&theirs, &subject);
     int fd = connect_by(&brief);
+    connect_as(&brief);
+    int waiting = waiter_send(here, "w", 60000, 45000);
+    connect_as(&good);
     ck_assert(is_served(fd, RAW_NODES));
     SOON(!is_served(fd, RAW_NODES));
     close(fd);
+    waiter_expect_count(here, 1);
+    lock_drop(here, &lock);
+    raw_expect(waiting, "");
+    lock_expect_cycle(here, "w");
     ck_assert(log_has("the client certificate has expired"));
 }
 
@@ -329,6 +339,42 @@ TEST(who_is_revoked_loses_its_connection_and_what_it_waits_for)
         0);
     close(idle);
     close(waiting);
+}
+
+/* Its head was let in. An extend would not be undone. */
+TEST(who_is_revoked_is_not_served_with_half_a_request)
+{
+    static const char json[] = "{\"ttl_ms\":60000}";
+    char out[512];
+    struct lock lock;
+    begin_with_list(false);
+    lock_take(here, "h", 20000, &lock);
+    int fd = connect_by(&bad);
+    const char *head = textf("PUT %s/extend HTTP/1.1\r\nHost: x\r\n"
+                             "X-Lock-Token: %s\r\nContent-Length: %zu\r\n"
+                             "Content-Type: application/json\r\n"
+                             "Expect: 100-continue\r\n\r\n",
+                             lock.path, lock.token, strlen(json));
+    raw_send(fd, head, strlen(head));
+    raw_read(fd, out, sizeof out, "\r\n\r\n", 9000);
+    ck_assert_has(out, "HTTP/1.1 100 ");
+    write_list(true);
+    reload("event=tls_reloaded");
+    raw_send(fd, json, strlen(json));
+    raw_expect(fd, "");
+    close(fd);
+    const struct answer *a = answer_expect_held(lock_inspect(here, "h"));
+    ck_assert_int_le(answer_int(a, "remaining_ms"), 20000);
+}
+
+/* It is better than none. */
+TEST(an_outdated_list_counts_and_is_warned_of)
+{
+    const struct pair *const revoked[] = {&bad};
+    begin_with_list(false);
+    authority_revoke(&theirs, list, revoked, 1, -10);
+    reload("event=tls_client_crl_outdated");
+    ck_assert(is_let_in(&good) && !is_let_in(&bad));
 }
 
 TEST(a_bad_list_changes_nothing)

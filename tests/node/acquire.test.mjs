@@ -4,7 +4,8 @@ import test from "node:test";
 import { inspect } from "node:util";
 
 import {
-  AbortError, acquire, Client, LockLost, RequestRefused, Unavailable, withLock,
+  AbortError, acquire, Client, LockHeld, LockLost, RequestRefused, Unavailable,
+  withLock,
 } from "redlockd-client";
 import {
   grant, late, lost, page, problem, silent, usual,
@@ -59,6 +60,18 @@ test("mistaken arguments are told before anything is asked", async () => {
   assert.throws(() => new Client({ timeoutMs: 0 }), TypeError);
   assert.throws(() => client.get([]), TypeError);
   assert.equal(server.requests.length, 0);
+});
+
+test("who holds it is told", async () => {
+  for (const [options, held, text] of [[{}, { owner: "web-3" }, /by web-3$/],
+    [{}, { readers: 1 }, /by a reader$/], [{}, { readers: 2 }, /by 2 readers$/],
+    [{ limit: 3 }, {}, /too few of 3 permits/]]) {
+    const { url } = (await fake()).on("POST",
+      problem(409, "lock_held", { held_by: held }));
+    const { message } = await rejection(
+      acquire("a", { waitMs: 0, urls: url, ...options }), LockHeld);
+    assert.match(message, text);
+  }
 });
 
 test("the answer may come as late as the wait ends", async () => {

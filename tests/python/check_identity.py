@@ -192,6 +192,15 @@ class Tls(Case):
                         await self.acquire_async(other)
                 self.assertEqual(fake.requests, [])
 
+    async def test_a_context_of_the_callers_is_used(self):
+        fake = self.serving(client_ca="ca.pem")
+        context = ssl.create_default_context(cafile=self.certificates["ca.pem"])
+        context.load_cert_chain(*self.mine().values())
+        with Client(fake.url, ssl_context=context) as client:
+            self.acquire(client)
+        async with AsyncClient(fake.url, ssl_context=context) as other:
+            await self.acquire_async(other)
+
     def test_hung_handshake_costs_no_lock(self):
         """At first, and while it is held."""
         hung = socket.create_server(("127.0.0.1", 0))

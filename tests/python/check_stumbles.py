@@ -199,6 +199,15 @@ class Told(Case):
             self.assertNotIn("secret", text)
         self.assertIn("not extended yet", "".join(logs.output))
 
+    def test_who_holds_it_is_told(self):
+        for how, held_by, text in (({}, {"owner": "web-3"}, "by web-3"),
+                                   ({}, {"readers": 1}, "by a reader"),
+                                   ({}, {"readers": 2}, "by 2 readers"),
+                                   ({"limit": 3}, {}, "too few of 3 permits")):
+            fake = self.fake().on("POST", problem(409, "lock_held", held_by=held_by))
+            with self.assertRaisesRegex(LockHeld, text):
+                Lock("a", wait=0, urls=fake.url, **how).__enter__()
+
     def test_good_requests_are_not_logged(self):
         fake = self.fake()
         with self.assertNoLogs(level=logging.INFO):

@@ -114,6 +114,18 @@ TEST_EACH(a_key_for_nodes_that_others_may_read_or_write_is_told, modes)
                      modes[_i].is_open);
 }
 
+static const struct {
+    const char *args, *event;
+} unwise[] = {
+    {"--nodes 127.0.0.1:1 --restart-guard=off", "event=restart_guard_off "},
+    {"--nodes 127.0.0.1:1,127.0.0.1:2", "event=even_number_of_nodes nodes=2 "},
+};
+
+TEST_EACH(what_is_unwise_is_told, unwise)
+{
+    ck_assert_has(start("", unwise[_i].args), unwise[_i].event);
+}
+
 /* ---- the service manager ------------------------------------------------- */
 
 /* What one hears is in tests/integration/check_notify.c. */

@@ -58,6 +58,22 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
+func TestWhoHoldsItIsTold(t *testing.T) {
+	t.Parallel()
+	for text, heldBy := range map[string]m{"by web-3": {"owner": "web-3"},
+		"by a reader": {"readers": 1}, "by 2 readers": {"readers": 2},
+		"too few of 3 permits are free": {}} {
+		o := redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait}
+		if len(heldBy) == 0 {
+			o.Limit = 3
+		}
+		f := newFake(t, nil).on("POST", problem(409, "lock_held", m{"held_by": heldBy}))
+		_, err := newClient(t, redlockd.Config{}, f).Acquire(background, o)
+		isTrue(t, errors.Is(err, redlockd.ErrHeld) &&
+			strings.HasSuffix(err.Error(), text), fmt.Sprint(err))
+	}
+}
+
 func TestTheAnswerMayComeAsLateAsTheWaitEnds(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil).on("POST", nil, late(1500*time.Millisecond, usual))

@@ -292,3 +292,17 @@ TEST(a_first_start_by_another_server_is_no_quarantine_yet)
     play_advance(SECOND / 5); /* nothing came of it */
     expect_lines(said(), "quarantined it", PLAY_NODES);
 }
+
+/* Of the same names: the epoch that the nodes have counts. */
+TEST(an_epoch_that_the_nodes_carry_is_told)
+{
+    struct engine_settings settings = play_settings;
+    settings.config_epoch = 2;
+    play_begin_again(&settings);
+    log_set_level(LOG_INFO);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_node_connect(i);
+        play_answer_probe(i, PROBE_BARE, play_admission(i, false), "");
+    }
+    expect_lines(said(), " event=config_epoch epoch=1 before=2 ", 1);
+}
