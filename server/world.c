@@ -17,14 +17,14 @@ enum {
 /* Of the engine. */
 struct world_timer {
     struct world *world;
-    uint32_t slot;
+    uint32_t id;
     struct loop_timer *timer;
 };
 
 struct world {
     struct loop *loop;
     struct engine *engine;
-    struct world_timer **timers; /* by slot; NULL: never set yet */
+    struct world_timer **timers; /* by id; NULL: never set yet */
     uint32_t timers_count;
     struct trust *trust; /* NULL: no node speaks TLS */
     int nodes;
@@ -87,13 +87,13 @@ static void fill_with_random(void *ctx, void *buf, size_t len)
 static void run_engine_timer(void *arg)
 {
     const struct world_timer *it = arg;
-    engine_on_timer(it->world->engine, it->slot);
+    engine_on_timer(it->world->engine, it->id);
 }
 
 /* The slots are small and dense. */
-static bool make_room(struct world *world, uint32_t slot)
+static bool make_room(struct world *world, uint32_t id)
 {
-    uint32_t count = (slot / TIMERS_GROWTH + 1) * TIMERS_GROWTH;
+    uint32_t count = (id / TIMERS_GROWTH + 1) * TIMERS_GROWTH;
     struct world_timer **timers =
         realloc(world->timers, count * sizeof(struct world_timer *));
     if (timers == NULL)
@@ -105,12 +105,12 @@ static bool make_room(struct world *world, uint32_t slot)
 }
 
 /* NULL: no memory. */
-static struct world_timer *make_timer(struct world *world, uint32_t slot)
+static struct world_timer *make_timer(struct world *world, uint32_t id)
 {
     struct world_timer *it = malloc(sizeof *it);
     if (it == NULL)
         return NULL;
-    *it = (struct world_timer){world, slot, NULL};
+    *it = (struct world_timer){world, id, NULL};
     it->timer = loop_timer_new(world->loop, run_engine_timer, it);
     if (it->timer != NULL)
         return it;
@@ -118,14 +118,14 @@ static struct world_timer *make_timer(struct world *world, uint32_t slot)
     return NULL;
 }
 
-static bool world_set_timer(void *ctx, uint32_t slot, int64_t at_us)
+static bool world_set_timer(void *ctx, uint32_t id, int64_t at_us)
 {
     struct world *world = ctx;
-    if (slot >= world->timers_count && !make_room(world, slot))
+    if (id >= world->timers_count && !make_room(world, id))
         return false;
-    if (world->timers[slot] == NULL)
-        world->timers[slot] = make_timer(world, slot);
-    const struct world_timer *it = world->timers[slot];
+    if (world->timers[id] == NULL)
+        world->timers[id] = make_timer(world, id);
+    const struct world_timer *it = world->timers[id];
     if (it == NULL)
         return false;
     if (at_us != 0)

@@ -509,11 +509,11 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
     wake_if_due(engine);
 }
 
-void engine_on_timer(struct engine *engine, uint32_t slot)
+void engine_on_timer(struct engine *engine, uint32_t id)
 {
-    if (slot != TIMER_TICK) {
-        uint32_t index = timer_index_of(slot);
-        switch (timer_owner_of(slot)) {
+    if (id != TIMER_TICK) {
+        uint32_t index = timer_index_of(id);
+        switch (timer_owner_of(id)) {
         case TIMER_OPERATION:
             operation_on_timer(&engine->operations, index);
             return;

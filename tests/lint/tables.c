@@ -42,9 +42,9 @@ static void port_random(void *ctx, void *buf, size_t len)
     memset(buf, 0, len);
 }
 
-static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
+static bool port_timer(void *ctx, uint32_t id, int64_t at_us)
 {
-    (void)ctx, (void)slot, (void)at_us;
+    (void)ctx, (void)id, (void)at_us;
     return true;
 }
 

@@ -136,17 +136,17 @@ static int64_t delay_until(const struct simserver *server, int64_t at_us)
     return left_us - left_us * server->ppm / (1000000 + server->ppm) + 1;
 }
 
-static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
+static bool port_timer(void *ctx, uint32_t id, int64_t at_us)
 {
     struct simserver *server = ctx;
-    assert(slot < SIM_TIMERS);
-    server->timers[slot] = at_us;
+    assert(id < SIM_TIMERS);
+    server->timers[id] = at_us;
     if (at_us == 0)
         return true;
     world_at(server->world, delay_until(server, at_us),
              (struct event){.kind = EVENT_TIMER,
                             .a = server->number,
-                            .b = (int)slot,
+                            .b = (int)id,
                             .tag = (uint64_t)at_us});
     return true;
 }

@@ -57,13 +57,13 @@ static void port_random(void *ctx, void *buf, size_t len)
     memset(buf, play.random_byte++, len);
 }
 
-static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
+static bool port_timer(void *ctx, uint32_t id, int64_t at_us)
 {
     bool is_starved = starve.is_on;
     (void)ctx;
     starve.is_on = false;
-    ck_assert_uint_lt(slot, PLAY_TIMERS);
-    play.timer_us[slot] = at_us;
+    ck_assert_uint_lt(id, PLAY_TIMERS);
+    play.timer_us[id] = at_us;
     starve.is_on = is_starved;
     return true;
 }

@@ -290,7 +290,7 @@ TEST(a_late_answer_to_earlier_releases_is_none_to_later_ones)
 /* The rest has left by itself, or a writer has come. */
 static const int rests[] = {VOTE_FREE, VOTE_HELD};
 
-TEST_EACH(a_inspection_that_finds_no_more_ends_it, rests)
+TEST_EACH(an_inspection_that_finds_no_more_ends_it, rests)
 {
     scene("force_all");
     for (int i = 0; i < 5; i++)

@@ -114,7 +114,7 @@ static void wait_for_both(void)
     waiting_play("a@1+2 held news@1 news@2 held tries=2");
 }
 
-TEST(story_57_where_nobody_learns_who_has_its_lock_a_repeat_inspections)
+TEST(story_57_where_nobody_learns_who_has_its_lock_a_repeat_inspects)
 {
     wait_for_both();
     waiting_play("b@2,k inspections=1");
@@ -123,7 +123,7 @@ TEST(story_57_where_nobody_learns_who_has_its_lock_a_repeat_inspections)
 }
 
 /* Otherwise it would overtake the one that contends. */
-TEST(a_inspection_that_finds_another_or_nobody_takes_nothing)
+TEST(an_inspection_that_finds_another_or_nobody_takes_nothing)
 {
     wait_for_both();
     waiting_play("b@2,k");
@@ -133,7 +133,7 @@ TEST(a_inspection_that_finds_another_or_nobody_takes_nothing)
 }
 
 /* Nobody tells, or too few nodes do. */
-TEST_RANGE(a_inspection_that_does_not_know_is_made_again, 0, 2)
+TEST_RANGE(an_inspection_that_does_not_know_is_made_again, 0, 2)
 {
     wait_for_both();
     for (int i = 0; _i == 1 && i < 3; i++)
@@ -201,7 +201,7 @@ TEST_EACH(story_58_clocks_that_are_apart_leave_more_open, grants)
 }
 
 /* Both copies of one request waited for somebody else's lock. */
-TEST(a_grant_after_a_inspection_that_missed_it_is_not_repeated)
+TEST(a_grant_after_an_inspection_that_missed_it_is_not_repeated)
 {
     waiting_play("a@,k held");
     const char *value = own_after(-1000); /* by a clock that is behind */
@@ -210,7 +210,7 @@ TEST(a_grant_after_a_inspection_that_missed_it_is_not_repeated)
 }
 
 /* The same, but the inspection was another one's. */
-TEST_RANGE(a_grant_after_a_inspection_of_another_is_not_repeated, 0, 2)
+TEST_RANGE(a_grant_after_an_inspection_of_another_is_not_repeated, 0, 2)
 {
     /* the inspection begins before the repeat comes, or not */
     waiting_play(_i == 0 ? "a@ held b@,k" : "a@ b@,k");
@@ -310,7 +310,7 @@ TEST(a_repeat_that_has_no_memory_is_tried_again)
     ck_assert(play_result(op)->is_repeat);
 }
 
-TEST(a_inspection_that_has_no_memory_is_made_later)
+TEST(an_inspection_that_has_no_memory_is_made_later)
 {
     wait_for_both();
     engine_op op = ask_without_memory(B);

@@ -87,9 +87,9 @@ static int64_t port_now(void *ctx)
     return 1000000;
 }
 
-static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
+static bool port_timer(void *ctx, uint32_t id, int64_t at_us)
 {
-    (void)ctx, (void)slot, (void)at_us;
+    (void)ctx, (void)id, (void)at_us;
     return has_timers;
 }
 
