@@ -19,7 +19,7 @@
  *      (again)  set the timer, return: the nodes have their turn
  *
  * A request that waits is held at first: the library asks for its answer in
- * each run. After INSPECTIONS_MAX runs in vain it is suspended, until it is
+ * each run. After ASKED_MAX runs in vain it is suspended, until it is
  * woken.
  */
 #include "front.h"
@@ -59,7 +59,7 @@ enum {
     RUNS_US = 10000,      /* no run begins later in the turn, either */
     LEAVE_RUNS_MAX = 64,  /* times RUNS_MAX, to accept what waits for that */
     STOP_RUNS_MAX = 1000, /* to write the last answers */
-    INSPECTIONS_MAX = 32, /* for an answer, before a request is suspended */
+    ASKED_MAX = 32,       /* for an answer, before a request is suspended */
     FINISH_RUNS = 2,      /* until an answer is written, and known to be */
     QUIET_RUNS = 2,       /* in a row, while the library has requests to ask */
     QUIET_MS = 5,         /* until it runs again then, if nothing happens */
@@ -221,7 +221,7 @@ static enum MHD_Result front_take_step(struct front *front, struct exchange *it,
             suspend(front, connection);
         } else {
             set_held(front, connection, true);
-            connection->looks = 0;
+            connection->asked = 0;
         }
         connection_wait(connection);
         return MHD_YES;
@@ -289,7 +289,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
         !front->connections.is_ending &&
         exchange_of(it)->caller.refusal.detail == NULL) {
         /* there is no outcome in this run, either */
-        if (++it->looks == INSPECTIONS_MAX)
+        if (++it->asked == ASKED_MAX)
             suspend(front, it);
         return MHD_YES;
     }

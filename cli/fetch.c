@@ -37,8 +37,7 @@ struct received {
     size_t len, size;
 };
 
-static_assert(FETCH_ERROR_SIZE >= CURL_ERROR_SIZE,
-              "libcurl early_replications it");
+static_assert(FETCH_ERROR_SIZE >= CURL_ERROR_SIZE, "libcurl fills it");
 
 /* ---- memory ------------------------------------------------------------- */
 

@@ -141,7 +141,7 @@ struct connection {
     enum connection_state state;
     bool has_left; /* the client has closed its side, or reset */
     bool is_held;  /* while it waits; the library knows no better. front.c */
-    int looks;     /* how often the library asked in vain since then */
+    int asked;     /* how often the library asked in vain since then */
     uint32_t answered_run;  /* of the library; front.c */
     size_t proof_len;       /* of an answer of which it must be known whether it
                                came: its body; 0: of none */

@@ -1,7 +1,7 @@
 /*
  * A pool of equal objects, referred to by handles instead of pointers: the
- * handle of an object that was given back finds nothing, even if its slot is in
- * use again. Objects keep their address; their memory is kept for reuse.
+ * handle of an object that was given back finds nothing, even if its place is
+ * in use again. Objects keep their address; their memory is kept for reuse.
  */
 #ifndef REDLOCKD_ENTRIES_H
 #define REDLOCKD_ENTRIES_H

@@ -441,7 +441,7 @@ void engine_on_node_down(struct engine *engine, int node,
 {
     assert_node(engine, node);
     nodes_on_down(&engine->nodes, node, reason, detail);
-    operations_on_inspected(&engine->operations, node);
+    operations_on_probed(&engine->operations, node);
     wake_if_due(engine);
 }
 
@@ -503,7 +503,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
         break;
     case TAG_ADMISSION:
         if (was_unseen)
-            operations_on_inspected(&engine->operations, node);
+            operations_on_probed(&engine->operations, node);
         break;
     }
     wake_if_due(engine);

@@ -190,12 +190,13 @@ struct call {
     int64_t median_us; /* admit, readmit: of the clocks; 0: unknown */
     bool is_durable;   /* probe, admit, readmit */
     bool is_objecting; /* probe: to a first start */
-    bool is_renewing;  /* probe: quarantines anew what was born before latest */
+    bool is_renewing;  /* probe: a node whose incarnation is before latest is
+                            quarantined anew */
     bool is_watching;  /* probe: writes nothing; without a nonce */
     bool is_established; /* probe: a node was seen admitted with this epoch,
                             or the other servers are stopped */
     bool is_early;       /* acquire: is not undone; strictly in time */
-    int64_t ttl_ms; /* acquire, repeat, extend (0: only probe), replication */
+    int64_t ttl_ms; /* acquire, repeat, extend (0: it only checks), replicate */
     int64_t number; /* acquire, repeat, replicate: the token's, in µs;
                        tokens: only those with this number, 0: all;
                        admit: above all that it may have lost */
@@ -205,12 +206,12 @@ struct call {
         window_us; /* acquire, repeat, replicate: between number and clock */
     uint16_t buckets[NAMES_MAX]; /* acquire, repeat, extend, replicate, release:
                                   of each name, 0 … FENCE_BUCKETS - 1 */
-    int64_t seen; /* replication: which of the names were missing, a bit each;
-                     repeat: the highest number that it may replace;
-                     acquire: 0 */
-    int readers_max;      /* acquire, repeat: of a shared lock; 0: it may only
-                             replace one of them */
-    int64_t tombstone_ms; /* replication: how long no other one may follow it;
+    int64_t seen;    /* replicate: which of the names were missing, a bit each;
+                        repeat: the highest number that it may replace;
+                        acquire: 0 */
+    int readers_max; /* acquire, repeat: of a shared lock; 0: it may only
+                        replace one of them */
+    int64_t tombstone_ms; /* replicate: how long no other one may follow it;
                              release: how long no replication may; 0: it may */
     int64_t listen_us;    /* listen: for how long, mostly CALL_LISTEN_US */
     int64_t cursor;       /* scan: where to go on; 0: begin */
@@ -252,7 +253,7 @@ struct call_probe {
                            taken from, or of a node with an admission of the
                            caller's, of all names that it knows as dead */
     struct span trace;  /* for the next probe on this connection: shows that the
-                           memory is the same, if its replication ID is not */
+                           data is the same, if its replication ID is not */
 };
 
 /* The parts of an admission or a quarantine record, which colons divide. */

@@ -124,7 +124,7 @@ static void operation_send(struct operation *it, int node, struct call *call)
     note_asked(it, node, ballot);
 }
 
-/* Those that are being examined are asked when that is read. */
+/* Those that are being probed are asked when that is answered. */
 static void ask_nodes(struct operation *it, uint16_t nodes)
 {
     struct call call = operation_make_call(it);
@@ -624,7 +624,7 @@ static bool on_acquire_verdict(struct operation *it, enum verdict verdict)
                : on_verdict(it, verdict);
 }
 
-/* Votes of nodes whose memory is outdated no longer count. */
+/* Votes of nodes whose data is outdated no longer count. */
 static void drop_outdated(struct operation *it)
 {
     struct round *round = &it->round;
@@ -773,7 +773,7 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
     operation_go_on(it);
 }
 
-void operations_on_inspected(struct operations *operations, int node)
+void operations_on_probed(struct operations *operations, int node)
 {
     if (status_is_probed(operations->nodes, node))
         return;

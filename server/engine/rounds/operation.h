@@ -156,7 +156,7 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
                         const struct call_reply *reply);
 
 /* The node's admission may have been read, or its connection is broken. */
-void operations_on_inspected(struct operations *operations, int node);
+void operations_on_probed(struct operations *operations, int node);
 
 /* A node's reply to a client's release, or to one of many that are forced. */
 void operation_on_release(struct operations *operations, int node,

@@ -120,7 +120,7 @@ struct release {
 /* Which nodes a client's release asks. */
 struct release_scope {
     uint16_t nodes;     /* a bit each: those that may have the key */
-    int64_t in_time_us; /* no replication searches for the key before that */
+    int64_t in_time_us; /* no check for a replication begins before that */
 };
 
 /* A client's release. */

@@ -10,7 +10,7 @@ enum {
     SPREADS_MAX = 60000, /* at once */
     TRIED = 16,          /* of those that wait, to find one that gives way
                             when there is no place */
-    ACTIVE_MAX = 1024,   /* of them are checked for at once */
+    ACTIVE_MAX = 1024,   /* of them are gone through in each tick */
     SWEPT = 128,         /* of those that wait, in a tick */
     FOLLOW_LEAST_US =
         50000, /* an early replication is sent at half of it, by the tick */
@@ -655,7 +655,7 @@ static void spreads_go_on(struct spreads *spreads, struct spread *it,
 }
 
 /* Those that rest because no lacking node votes, because they pause, or because
- * too many are checked for: a few at a time. */
+ * too many others are active: a few at a time. */
 static void sweep(struct spreads *spreads, int64_t now_us)
 {
     int count = spreads->waiting.count;

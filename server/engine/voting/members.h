@@ -72,20 +72,20 @@ struct member {
                                        replication ID */
     bool is_durable;                /* now */
     bool is_clock_good;
-    int64_t moved_us; /* came up at another address, and has no memory of its
+    int64_t moved_us; /* came up at another address, and has no data of its
                          name; 0: no */
 
     /* the last probe of it */
     int64_t probed_us;              /* was sent, on this connection; 0: none */
     char found[CALL_STATE_MAX + 1]; /* the admission that it has */
-    char quarantine[CALL_STATE_MAX + 1]; /* of its quarantine; "": none */
+    char quarantine[CALL_STATE_MAX + 1]; /* its record; "": none */
     /* of its admission or quarantine record; "": none */
     char incarnation[INCARNATION_LEN + 1];
     char trace[CALL_TRACE_MAX + 1]; /* "": none on this connection */
     bool was_durable;               /* ever since its admission */
-    bool
-        is_restarted; /* found is its own, from before a restart; quarantined */
-    bool is_outdated; /* a later incarnation of the node is known */
+    bool is_restarted;  /* quarantined, and found is its own, from before a
+                           restart */
+    bool is_outdated;   /* a later incarnation of the node is known */
     int64_t max_ttl_ms; /* as stored there by each admission; 0: none */
     int64_t held_us;    /* all it has promised has ended by then */
     int64_t generation;

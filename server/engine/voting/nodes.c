@@ -245,7 +245,7 @@ void nodes_on_failed(struct nodes *nodes)
 }
 
 /*
- * A node whose memory turns out to be whole leaves these states after an answer
+ * A node whose data turns out to be whole leaves these states after an answer
  * or two, and one that starts with this server is not there at once: the log
  * reports them only if they last. So does a first start, through whichever
  * server: its quarantine records are held for a second before the nodes are

@@ -12,7 +12,7 @@
 
 enum {
     SLACK_US = 1000000,
-    /* within this time each live server reports a memory that it has seen */
+    /* within this time each live server reports data that it has seen */
     SAID_US = 2 * HEARTBEAT_US,
 };
 

@@ -4,7 +4,7 @@
  *
  * A node's generation rises with its promises, and with probes that find it
  * admitted. The highest generation known of a node is its high-water mark: a
- * memory below it is an older one. A node that may have lost something is
+ * data with a lower one is older. A node that may have lost something is
  * quarantined; the incarnation of its latest quarantine record tells its
  * admissions apart, and two machines with one name. With each probe, servers
  * store both on the other nodes. So a server that starts later knows them too,

@@ -5,9 +5,9 @@
 --
 --   now generation letters detail...
 --
--- generation     of the node, if a call promised something or found it admitted;
---          otherwise 0
--- letters  the answer to each call; ".": the next detail is
+-- generation  of the node, if a call promised something or found it admitted;
+--             otherwise 0
+-- letters     the answer to each call; ".": the next detail is
 
 local answers, count, has_details = {}, 0, false
 local at, a = 1, arguments_at -- the next letter, its first argument

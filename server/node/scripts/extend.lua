@@ -9,9 +9,9 @@
 -- HELD tells of the first lock with another value, FREE that there is none. A
 -- lock that a writer only wants is free.
 --
--- missing  which ones have not the token, for a replication: 1 for the first, 2 for the
---          second, 4 for the third …, added up. But where readers are, this one
---          may be among them in the other form. Of one lock HELD need not tell
+-- missing  which ones have not the token, for a replication: 1 for the first, 2 for
+--          the second, 4 for the third …, added up. But where readers are, this
+--          one may be among them in the other form. Of one lock HELD need not tell
 --
 -- It never creates a key: an expired lock may have had another holder since,
 -- with a higher fencing token.
@@ -57,7 +57,7 @@ if kind == 'e' then
         return {'FREE', missing}
     end
     if tonumber(ARGV[b + 1]) == 0 then
-        return 'E' -- only a probe: it promises nothing, and makes nothing shared
+        return 'E' -- only a check: it promises nothing, and makes nothing shared
     end
 
     local downgrade

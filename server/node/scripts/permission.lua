@@ -11,12 +11,13 @@
 --   <epoch>:<fingerprint>:<name>:<incarnation>:[first]:<run_id>:<replication ID>
 --
 -- incarnation  when the quarantine record was made, by this node's clock, in 16
---              digits of us, and 10
---        digits of chance: no two are equal. Compared as texts, the greater one
---        is later. The admission that follows the quarantine record keeps it.
--- news   how many incarnations of other nodes were stored here since the
---        admission. So a caller whose admission is right knows all of them.
--- first  made by a first start
+--              digits of us, and 10 digits of chance: no two are equal. Compared
+--              as texts, the greater one is later. The admission that follows
+--              the quarantine record keeps it.
+-- news         how many incarnations of other nodes were stored here since the
+--              admission. So a caller whose admission is right knows all of
+--              them.
+-- first        made by a first start
 --
 -- A quarantine record of other names, or of a later epoch, replaces an
 -- admission. What it replaced stays, until the node is admitted again, or loses
@@ -165,9 +166,10 @@ if string.find('kmnv', kind, 1, true) then
         return list
     end
 
-    -- Writes the permission, as ARGV of admit and readmit say. The generation continues
-    -- above the current time. It rises slower than time, so no older data that
-    -- is put back later has one as high, even if nobody knows of it then.
+    -- Writes the permission, as ARGV of admit and readmit say. The generation
+    -- continues above the current time. It rises slower than time, so no older
+    -- data that is put back later has one as high, even if nobody knows of it
+    -- then.
     local function write_admission(quarantine, kept, durable, dead)
         generation = math.max(kept, ARGV[a + 2], ARGV[a + 3]) + 1
         redis.call('HSET', state,
@@ -181,44 +183,44 @@ if string.find('kmnv', kind, 1, true) then
         hear(ARGV[a + 4], true)
     end
 
-    -- Probes at the node's permission, and quarantines the node if it has none.
+    -- Reads the node's permission, and quarantines the node if it has none.
     --
     -- ARGV  nonce durable high_water objects witnesses latest renews max_ttl_ms
     --       watches votes trace
     --       nonce  10 digits and ":"; then "first", of a first start; "":
-    --              quarantine record nothing
+    --              quarantines nothing
     --
-    -- word admit quarantine record taken passed max_ttl durable generation rest
-    -- number short witnesses trace
+    -- word admit quarantine taken passed max_ttl durable generation rest number
+    -- short witnesses trace
     --
-    --   ADMITTED    it is admitted; its generation was raised
-    --   SUPERSEDED  admit or quarantine record has a higher epoch
-    --   OTHER     admit has this epoch, but another configuration; or so has
-    --               the quarantine record, which has taken the node from a
-    --               third one; or it could not tell of one more quarantine
-    --               record that it passed
-    --   MISNAMED    it is admitted under another name
-    --   EMPTY       there was no state, and none was written
-    --   BARE        there is a state without a quarantine record of this data;
-    --               still none
-    --   FRESH       there was no state; quarantined now
-    --   QUARANTINED      had been quarantined before
-    --   CREATED     quarantined now
+    --   ADMITTED     it is admitted; its generation was raised
+    --   SUPERSEDED   admit or quarantine has a higher epoch
+    --   OTHER        admit has this epoch, but another configuration; or so has
+    --                the quarantine record, which has taken the node from a
+    --                third one; or it could not tell of one more quarantine
+    --                record that it passed
+    --   MISNAMED     it is admitted under another name
+    --   EMPTY        there was no state, and none was written
+    --   BARE         there is a state without a quarantine record of this data;
+    --                still none
+    --   FRESH        there was no state; quarantined now
+    --   QUARANTINED  had been quarantined before
+    --   CREATED      quarantined now
     --
-    -- high_water the greatest generation that the caller knows of the node
-    -- objects    1: the caller saw an admission and objects to first starts
-    -- witnesses  of the other nodes, see hear
-    -- latest     the latest incarnation that the caller knows under this name
-    -- renews     1: a node whose incarnation is an earlier one is quarantined
-    --            anew, and so is one whose quarantine record is of our nodes
-    --            with a higher epoch
-    -- watches    1: nothing is written; the nonce is "", and the answer tells
-    --            what else would be found
-    -- votes      1: the caller saw a node admitted with its configuration, or
-    --            the operator says that no other server is left
-    -- trace      that of the caller's last probe on this connection; "": there was
-    --            none. It shows whether the data is the one from then, though
-    --            the replication ID is another one
+    -- high_water  the greatest generation that the caller knows of the node
+    -- objects     1: the caller saw an admission and objects to first starts
+    -- witnesses   of the other nodes, see hear
+    -- latest      the latest incarnation that the caller knows under this name
+    -- renews      1: a node whose incarnation is an earlier one is quarantined
+    --             anew, and so is one whose quarantine record is of our nodes
+    --             with a higher epoch
+    -- watches     1: nothing is written; the nonce is "", and the answer tells
+    --             what else would be found
+    -- votes       1: the caller saw a node admitted with its configuration, or
+    --             the operator says that no other server is left
+    -- trace       that of the caller's last probe on this connection; "": there was
+    --             none. It shows whether the data is the one from then, though
+    --             the replication ID is another one
     --
     -- The other fields show the state after the probe.
     --
@@ -381,7 +383,7 @@ if string.find('kmnv', kind, 1, true) then
             end
         end
 
-        -- An older data was put back.
+        -- Older data was put back.
         if kept < high_water and nonce ~= '' then
             forget()
             kept = high_water
@@ -440,7 +442,7 @@ if string.find('kmnv', kind, 1, true) then
     -- has ended. From now on it accepts numbers above the minimum fencing token; no
     -- number that it may have lost is above that.
     --
-    -- ARGV  quarantine record durable high_water median_us witnesses max_ttl_ms
+    -- ARGV  quarantine durable high_water median_us witnesses max_ttl_ms
     --       number dead
     -- O | C
     local function admit()
@@ -456,10 +458,10 @@ if string.find('kmnv', kind, 1, true) then
         return 'O'
     end
 
-    -- Returns the permission to a restarted node whose memory the caller
+    -- Returns the permission to a restarted node whose data the caller
     -- found to be whole.
     --
-    -- ARGV  quarantine record durable high_water median_us witnesses admit dead
+    -- ARGV  quarantine durable high_water median_us witnesses admit dead
     --       admit  from before
     -- O | C
     local function readmit()

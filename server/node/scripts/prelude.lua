@@ -57,7 +57,7 @@ local function go_on_without_memory()
     redis.call('HDEL', state, '')
 end
 
--- Records that the node promises something. Its generation rises once a batch: an
+-- Records that the node promises something. Its generation rises once a batch:
 -- older data that is put back afterwards has a lower one. Its promises have
 -- ended at until, by the node's clock, which is rounded up to 0.1 s: so few of
 -- many promises have to write it. Only an admission lowers it.
@@ -92,7 +92,7 @@ local function promise(ttl_ms, bucket, digits, is_above, field, value)
         is_above and 'max_token' or bucket or 'generation', digits or text, field or 'generation',
         value or text)
     -- Only now: a server that heard of a generation which is not there would take
-    -- this memory for an older one.
+    -- this data for older data.
     generation = raised
 end
 

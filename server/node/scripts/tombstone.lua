@@ -7,8 +7,8 @@
 --
 -- ARGV  lock... token tombstone_ms
 --
--- A node without state gets none: it must go on to appear empty, and replications
--- nothing. One that denies its user the tombstone deletes the lock all the same.
+-- A node without state gets none: it must go on to appear empty, and refuses each
+-- replication. One that denies its user the tombstone deletes the lock all the same.
 local tombstone
 if kind == 'p' or kind == 'x' then
     tombstone = string.sub(state, 1, -#'state' - 1) .. 'tombstone:' ..

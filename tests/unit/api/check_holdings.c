@@ -171,6 +171,19 @@ TEST(a_downgraded_lock_is_one_of_both)
     ck_assert_int_eq(holder.locks, 2);
 }
 
+/* Its release is told after the next grant. */
+TEST(a_release_ends_no_later_grant)
+{
+    const struct holding_lock earlier = lock_of(NULL, 9);
+    const struct holding_lock latest = lock_of(NULL, 10);
+    hold("x", 0, 100);
+    read_x(NULL, 10, 100);
+    release_of(&holder, &earlier);
+    ck_assert_int_eq(holder.locks, 1);
+    release_of(&holder, &latest);
+    ck_assert_int_eq(holder.locks, 0);
+}
+
 TEST(a_lock_that_another_server_shared_is_known_by_its_number)
 {
     const struct holding_lock shared = lock_of("r", 5);

@@ -338,7 +338,7 @@ TEST(nor_after_one_of_several_is_released)
 }
 
 /* Even if that takes long. */
-TEST(a_early_replication_is_not_sent_after_the_release)
+TEST(an_early_replication_is_not_sent_after_the_release)
 {
     (void)play_release(grant());
     play_advance(10 * TICK_US);

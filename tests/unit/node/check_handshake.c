@@ -17,7 +17,7 @@ static void setup(void)
 
 static const char *words(enum handshake_step step)
 {
-    static char text[96 * 1024]; /* the script is long */
+    static char text[128 * 1024]; /* the script is long */
     struct handshake_command command;
     size_t len = 0;
     handshake_command(&command, step, &node, "p:");

@@ -219,7 +219,7 @@ TEST(a_refused_command_is_followed_by_a_recheck)
 }
 
 /* What is refused for another reason than a right: the node votes on. */
-TEST(a_refused_command_is_probed_rarely)
+TEST(a_refused_command_is_rechecked_rarely)
 {
     fake_say(&faked.node, "EVALSHA", "-NOPERM what a proxy made up\r\n");
     faked_bring_up();
