@@ -65,9 +65,9 @@ static bool read_call(struct span line, char names[NAMES_LEN_MAX],
     };
     if (names_count(call->resource) > NAMES_MAX)
         return false;
-    fence_buckets(call->resource, call->slots);
+    fence_buckets(call->resource, call->buckets);
     for (int i = 0; i < NAMES_MAX; i++)
-        call->slots[i] %= SLOTS;
+        call->buckets[i] %= SLOTS;
     return true;
 }
 
@@ -148,11 +148,11 @@ static void take_call(struct places *at, const struct batch *batch,
         return;
     at->arg = take_number(at->arg, call->ttl_ms);
     if (count == 1 && call->kind == CALL_ACQUIRE) {
-        at->slot = take_number(at->slot, call->slots[0]);
+        at->slot = take_number(at->slot, call->buckets[0]);
         return;
     }
     for (int i = 0; i < count; i++)
-        at->arg = take_number(at->arg, call->slots[i]);
+        at->arg = take_number(at->arg, call->buckets[i]);
     if (call->kind == CALL_REPEAT || call->kind == CALL_REPLICATE)
         at->arg = take_number(at->arg, call->seen);
     if (call->kind == CALL_REPEAT)
@@ -176,10 +176,10 @@ static void check_kinds(const struct calls *calls, struct span kinds)
         bool is_single = names_count(call->resource) == 1;
         bool is_in_row = is_single && (call->kind == CALL_ACQUIRE ||
                                        call->kind == CALL_RELEASE);
-        bool meets = is_in_row && (row & 1u << call->slots[0]) != 0;
+        bool meets = is_in_row && (row & 1u << call->buckets[0]) != 0;
         assert(at < kinds.len && (kinds.ptr[at] == ';') == meets);
         at += meets;
-        row = is_in_row ? (meets ? 0 : row) | 1u << call->slots[0] : 0;
+        row = is_in_row ? (meets ? 0 : row) | 1u << call->buckets[0] : 0;
         char letter = script_letter_of(call);
         assert(at < kinds.len &&
                kinds.ptr[at] == (is_single ? letter : letter - 'a' + 'A'));

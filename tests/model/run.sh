@@ -271,7 +271,7 @@ replication | OTHERS          | all rules on, others come by          | nothing
 replication | OTHERS OVERWRITES | it minds nobody                     | overwritten
 replication | NO_GATE         | 50 it probes before the acquire ends   | leftover
 replication | NO_WAIT         | 50 it probes again at once             | leftover
-replication | NO_PROBE         | 50 it does not probe again             | leftover
+replication | NO_CHECK         | 50 it does not probe again             | leftover
 replication | NO_DEADLINE     | 50 it lay in a socket                 | leftover
 replication | WINDOW=3        | 50 it lay there for longer than T     | leftover
 replication | NO_END          | 50 a fill comes after all askings     | leftover
@@ -289,7 +289,7 @@ replication | MOST_BREAK      | what remains: without a majority      | leftover
 replication | SPREADS=2 T=1   | all rules on, two spreads at once     | nothing | SMALL
 replication | SPREADS=2 SMALL NO_TOMB | 50 set and deleted in between | leftover
 replication | SPREADS=2 SMALL TOMB=3 | 50 the same, less than 4 T ago | leftover
-replication | SPREADS=2 SMALL LATE_PROBE | 50 the same, probes far apart | leftover
+replication | SPREADS=2 SMALL LATE_CHECK | 50 the same, probes far apart | leftover
 replication | FORCED          | all rules on, released by force       | nothing
 replication | FORCED NO_BURY  | a creation that had probed before     | revived
 replication | SMALL FORCED    | all rules on, two spreads at once     | nothing
