@@ -32,7 +32,7 @@ function sectionOf({voting, state, detail}) {
   if (state === 'skewed' || state === 'clock_unproven') {
     return 'RedlockdNodeClockIsOff';
   }
-  return state === 'quarantined' && /forgotten|lost its data/.test(detail)
+  return state === 'quarantined' && /lost locks|lost its data/.test(detail)
     ? 'RedlockdNodeLostItsData' : 'RedlockdNodeNotVoting';
 }
 
