@@ -264,9 +264,9 @@ static enum verdict round_decide(const struct row *row, int pending)
 
 enum verdict round_verdict(const struct round *round)
 {
-    int node, common = round_common_value(round, &node);
-    int foreign = round_foreign(round);
     int held = round_count(round, VOTE_HELD);
+    int node, common = held > 0 ? round_common_value(round, &node) : 0;
+    int foreign = held > 0 ? round_foreign(round) : 0;
     int own = round_count(round, VOTE_EXTENDED);
     int missing = count_not_voting(round);
     int quorum = round->quorum, too_many = too_many_missing(round);
@@ -275,9 +275,10 @@ enum verdict round_verdict(const struct round *round)
     const struct row refused = {VERDICT_REFUSED,
                                 round_count(round, VOTE_KEY_REFUSED), quorum};
     const struct row no_quorum = {VERDICT_NO_QUORUM, missing, too_many};
-    const struct row tables[][7] = {
-        [LOCK_ACQUIRE] =
-            {
+    switch (round->kind) {
+    case LOCK_ACQUIRE:
+        return round_decide(
+            (const struct row[]){
                 /* by a majority of the configured nodes */
                 {VERDICT_WON, round_count(round, VOTE_GRANTED), quorum},
                 refused,
@@ -286,30 +287,33 @@ enum verdict round_verdict(const struct round *round)
                    libraries use another on each node): nobody races us */
                 {VERDICT_HELD, common > foreign ? common : foreign, quorum},
                 {VERDICT_STALE, round_count(round, VOTE_STALE), 1},
-                {VERDICT_SPLIT, 0, ALWAYS},
-            },
-        [LOCK_EXTEND] =
-            {
+                {VERDICT_SPLIT, 0, ALWAYS}},
+            round->pending);
+    case LOCK_EXTEND:
+        return round_decide(
+            (const struct row[]){
                 {VERDICT_WON, own, quorum},
                 refused,
                 no_quorum,
                 /* those that did not vote could have made the majority */
                 {VERDICT_NO_QUORUM, own + missing, quorum},
                 {VERDICT_NOT_OWNER, held, 1},
-                {VERDICT_NOT_FOUND, 0, ALWAYS},
-            },
-        [LOCK_RELEASE] =
-            {
+                {VERDICT_NOT_FOUND, 0, ALWAYS}},
+            round->pending);
+    case LOCK_RELEASE:
+        return round_decide(
+            (const struct row[]){
                 refused,
                 no_quorum,
                 /* even if a leftover of ours was deleted elsewhere */
                 {VERDICT_NOT_OWNER, common, quorum},
                 {VERDICT_WON, round_count(round, VOTE_DELETED), 1},
                 {VERDICT_NOT_OWNER, held, 1},
-                {VERDICT_NOT_FOUND, 0, ALWAYS},
-            },
-        [LOCK_INSPECT] =
-            {
+                {VERDICT_NOT_FOUND, 0, ALWAYS}},
+            round->pending);
+    case LOCK_INSPECT:
+        return round_decide(
+            (const struct row[]){
                 {VERDICT_FOUND, common, quorum},
                 refused,
                 no_quorum,
@@ -317,25 +321,24 @@ enum verdict round_verdict(const struct round *round)
                    their own, whichever reply comes first */
                 {VERDICT_BUSY, foreign, quorum},
                 {VERDICT_BUSY, held, too_many},
-                /* one value may be on a majority, with those that did not vote
-                 */
+                /* with those that did not vote, one may be on a majority */
                 {VERDICT_NO_QUORUM, common + missing, quorum},
-                {VERDICT_NOT_FOUND, 0, ALWAYS},
-            },
+                {VERDICT_NOT_FOUND, 0, ALWAYS}},
+            round->pending);
+    case LOCK_FORCE:
         /* Which other nodes have the token does not matter: all are asked to
            delete it. A minority may have what an old lock left behind, so each
            node is waited for before the token is not found, or if all tokens
            are wanted. */
-        [LOCK_FORCE] =
-            {
-                refused,
-                no_quorum,
-                {VERDICT_WON, is_early ? 0 : round->found, 1},
-                {VERDICT_NOT_OWNER, held, 1},
-                {VERDICT_NOT_FOUND, 0, ALWAYS},
-            },
-    };
-    return round_decide(tables[round->kind], round->pending);
+        return round_decide(
+            (const struct row[]){refused,
+                                 no_quorum,
+                                 {VERDICT_WON, is_early ? 0 : round->found, 1},
+                                 {VERDICT_NOT_OWNER, held, 1},
+                                 {VERDICT_NOT_FOUND, 0, ALWAYS}},
+            round->pending);
+    }
+    abort();
 }
 
 bool round_is_lost_to_time(const struct round *round)
