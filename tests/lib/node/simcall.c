@@ -64,3 +64,20 @@ const char *simcall_name(enum call_kind kind)
     assert(kind < CALL_KINDS);
     return names[kind];
 }
+
+const char *simcall_probe_word(enum call_probe_word word)
+{
+    static const char *const words[PROBE_WORDS] = {
+        [PROBE_ADMITTED] = "ADMITTED",
+        [PROBE_SUPERSEDED] = "SUPERSEDED",
+        [PROBE_OTHER] = "OTHER",
+        [PROBE_MISNAMED] = "MISNAMED",
+        [PROBE_EMPTY] = "EMPTY",
+        [PROBE_BARE] = "BARE",
+        [PROBE_FRESH] = "FRESH",
+        [PROBE_CREATED] = "CREATED",
+        [PROBE_QUARANTINED] = "QUARANTINED",
+    };
+    assert(word < PROBE_WORDS);
+    return words[word];
+}

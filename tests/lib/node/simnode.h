@@ -191,6 +191,9 @@ size_t simnode_join(char text[SIM_NAMES_MAX], const int *numbers, int count);
 /* The kind's name ("acquire"). Static. */
 const char *simcall_name(enum call_kind kind);
 
+/* What the script says for it ("ADMITTED"). Static. */
+const char *simcall_probe_word(enum call_probe_word word);
+
 /* Copies what the spans of call borrow. */
 void simcall_copy(struct simcall *copy, const struct call *call);
 

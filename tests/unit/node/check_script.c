@@ -272,18 +272,6 @@ TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
 
 /* ---- probes -------------------------------------------------------------- */
 
-static const char *const probe_words[PROBE_WORDS] = {
-    [PROBE_ADMITTED] = "ADMITTED",
-    [PROBE_SUPERSEDED] = "SUPERSEDED",
-    [PROBE_OTHER] = "OTHER",
-    [PROBE_MISNAMED] = "MISNAMED",
-    [PROBE_EMPTY] = "EMPTY",
-    [PROBE_BARE] = "BARE",
-    [PROBE_FRESH] = "FRESH",
-    [PROBE_CREATED] = "CREATED",
-    [PROBE_QUARANTINED] = "QUARANTINED",
-};
-
 enum { PROBE_COUNT = 13, PROBE_TEXTS = 5, PROBE_WITNESSES = 11 };
 
 static enum vote probe_vote(const struct script_field *fields, int count)
@@ -293,19 +281,20 @@ static enum vote probe_vote(const struct script_field *fields, int count)
 
 TEST_RANGE(what_a_probe_found_is_told, 0, PROBE_WORDS)
 {
-    const struct script_field fields[PROBE_COUNT] = {string(probe_words[_i]),
-                                                     string("1:f:n:run:m"),
-                                                     string("1:run:m:0:n"),
-                                                     string("1:taken"),
-                                                     string("2:passed:"),
-                                                     integer(60000),
-                                                     integer(_i % 3),
-                                                     integer(5),
-                                                     integer(6),
-                                                     integer(NOW - 7),
-                                                     integer(_i % 2),
-                                                     string("ab=3 cd=4"),
-                                                     string("ab:0:7")};
+    const struct script_field fields[PROBE_COUNT] = {
+        string(simcall_probe_word((enum call_probe_word)_i)),
+        string("1:f:n:run:m"),
+        string("1:run:m:0:n"),
+        string("1:taken"),
+        string("2:passed:"),
+        integer(60000),
+        integer(_i % 3),
+        integer(5),
+        integer(6),
+        integer(NOW - 7),
+        integer(_i % 2),
+        string("ab=3 cd=4"),
+        string("ab:0:7")};
     struct call_reply reply =
         script_decode(CALL_PROBE, NOW, fields, PROBE_COUNT);
     ck_assert_int_eq(reply.vote, VOTE_DONE);

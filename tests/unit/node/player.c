@@ -343,18 +343,6 @@ static const char *answer_text(const struct call_reply *reply,
     return textf("%lld", (long long)*(const int64_t *)at);
 }
 
-static const char *const probes[PROBE_WORDS] = {
-    [PROBE_ADMITTED] = "ADMITTED",
-    [PROBE_SUPERSEDED] = "SUPERSEDED",
-    [PROBE_OTHER] = "OTHER",
-    [PROBE_MISNAMED] = "MISNAMED",
-    [PROBE_EMPTY] = "EMPTY",
-    [PROBE_BARE] = "BARE",
-    [PROBE_FRESH] = "FRESH",
-    [PROBE_CREATED] = "CREATED",
-    [PROBE_QUARANTINED] = "QUARANTINED",
-};
-
 static bool is_setter(enum call_kind kind)
 {
     return kind == CALL_ACQUIRE || kind == CALL_REPEAT ||
@@ -466,8 +454,8 @@ static void expect_reply(const struct call *call,
                          const struct call_reply *reply, char **words)
 {
     bool is_probe = call->kind == CALL_PROBE && reply->vote == VOTE_DONE;
-    const char *is =
-        is_probe ? probes[reply->probe.word] : ballot_name(call_ballot(reply));
+    const char *is = is_probe ? simcall_probe_word(reply->probe.word)
+                              : ballot_name(call_ballot(reply));
     const char *expected = words[0] != NULL ? words[0] : "";
     if (!is_as(is, expected))
         fail_line("%s %.*s: %s %.*s, not %s", simcall_name(call->kind),
