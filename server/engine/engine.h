@@ -17,12 +17,12 @@
  *             grant         not delivered: it is released
  *   ticket    try           as the client's; another contender goes on, or the
  *                           slots may be tried again
- *             inspection    discarded
- *             query        it is the pool's, and goes on: a pool without users
+ *             inspection    of a wait: discarded; of a watch: it is the lock's,
+ *                           and goes on for others; without others the next
+ *                           tick discards it
+ *             query         it is the pool's, and goes on: a pool without users
  *                           takes hints from it and serves nobody, and is not
  *                           forgotten before it ends
- *             inspection    it is the lock's, and goes on for others; without
- *                           others the next tick discards it
  *   listing   scan          ignored; the turn is the next listing's
  *             inspections   discarded
  *   ticket, pool            timer: stopped, or it finds nothing due
@@ -45,7 +45,7 @@
 
 struct engine; /* made by engine_new of port.h */
 
-/* A handle on an operation: slot and generation; 0 is none. */
+/* A handle on an operation: index and generation; 0 is none. */
 typedef uint64_t engine_op;
 
 /* ---- what clients ask ---------------------------------------------------- */

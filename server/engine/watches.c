@@ -38,11 +38,11 @@ struct watched {
     TAILQ_ENTRY(watched) link;
     /* cppcheck-suppress unusedStructMember; the macros use them */
     TAILQ_HEAD(watcher_list, watcher) waiting;
-    int users;           /* clients that are not closed */
-    uint64_t inspection; /* the inspection under way; 0: none */
-    int64_t next_us;     /* when the next one is due */
-    int64_t began_us;    /* the last that has ended; 0: none has */
-    int64_t check_us;    /* when the one under way began */
+    int users;            /* clients that are not closed */
+    uint64_t inspection;  /* the inspection under way; 0: none */
+    int64_t next_us;      /* when the next one is due */
+    int64_t began_us;     /* the last that has ended; 0: none has */
+    int64_t inspected_us; /* when the one under way began */
     int64_t until_us; /* when the first client's time is up, at the earliest */
     bool may_pass;    /* what the last one found */
     char owner[OWNER_MAX]; /* of the result */
@@ -151,7 +151,7 @@ static void take_inspection(struct watched *it)
     const struct operation *operation =
         operation_find(operations, it->inspection);
     result_keep(&it->result, it->owner, &operation->result);
-    it->began_us = it->check_us;
+    it->began_us = it->inspected_us;
     inspection_end(operations, &it->inspection);
     watches_answer(it, version_of(it));
 }
@@ -166,7 +166,7 @@ static void watches_on_inspected(void *client)
 static void watches_inspect(struct watched *it, int64_t now_us)
 {
     int64_t share_us = it->watches->names * (int64_t)SHARE_US;
-    it->check_us = now_us;
+    it->inspected_us = now_us;
     it->next_us = now_us + at_least(EACH_US, share_us);
     if (inspection_begin(it->watches->tickets->operations, &it->inspection,
                          it->resource, OWNER_WATCH, it))
@@ -176,7 +176,7 @@ static void watches_inspect(struct watched *it, int64_t now_us)
 /* Soon, but not too soon after the last one. */
 static void watches_inspect_soon(struct watched *it, int64_t now_us)
 {
-    int64_t at_us = at_least(now_us, it->check_us + LEAST_US);
+    int64_t at_us = at_least(now_us, it->inspected_us + LEAST_US);
     it->next_us = at_most(it->next_us, at_us);
 }
 

@@ -153,7 +153,7 @@ static void add_single(struct batch *batch, const struct call *call,
 }
 
 /* The part of an admission about the node's data. */
-static void add_memory(struct batch *batch, const struct call *call)
+static void add_data(struct batch *batch, const struct call *call)
 {
     batch_push(batch, copy(batch, call->quarantine));
     add_number(batch, call->is_durable);
@@ -198,8 +198,7 @@ static void add_args(struct batch *batch, const struct call *call)
         add_single(batch, call, letter);
         return;
     }
-    batch->buckets_count =
-        0; /* it parts those before it from those behind it */
+    batch->buckets_count = 0; /* it parts what is before it from the rest */
     if (names > 1) {
         add_number(batch, names);
         letter = (char)(letter - 'a' + 'A');
@@ -210,13 +209,13 @@ static void add_args(struct batch *batch, const struct call *call)
         add_probe(batch, call);
         return;
     case CALL_ADMIT:
-        add_memory(batch, call);
+        add_data(batch, call);
         add_number(batch, call->max_ttl_ms);
         add_number(batch, call->number);
         batch_push(batch, copy(batch, call->dead));
         return;
     case CALL_READMIT:
-        add_memory(batch, call);
+        add_data(batch, call);
         batch_push(batch, copy(batch, call->found));
         batch_push(batch, copy(batch, call->dead));
         return;

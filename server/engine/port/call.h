@@ -142,9 +142,8 @@ enum {
 };
 
 enum call_kind {
-    CALL_PROBE, /* reads the permission to vote; quarantines a node without one
-                 */
-    CALL_ADMIT, /* gives the permission to a node that has none */
+    CALL_PROBE,     /* reads the permission to vote; quarantines if none */
+    CALL_ADMIT,     /* gives the permission to a node that has none */
     CALL_READMIT,   /* returns it to a restarted node */
     CALL_REVOKE,    /* takes it away */
     CALL_ACQUIRE,   /* sets the lock */
@@ -186,12 +185,12 @@ struct call {
                            empty: there was none */
     int64_t max_ttl_ms; /* probe, admit */
     int64_t
-        high_water;    /* probe, admit, readmit: the highest known generation */
+        high_water;    /* probe, admit, readmit: the highest generation known */
     int64_t median_us; /* admit, readmit: of the clocks; 0: unknown */
     bool is_durable;   /* probe, admit, readmit */
     bool is_objecting; /* probe: to a first start */
     bool is_renewing;  /* probe: a node whose incarnation is before latest is
-                            quarantined anew */
+                          quarantined anew */
     bool is_watching;  /* probe: writes nothing; without a nonce */
     bool is_established; /* probe: a node was seen admitted with this epoch,
                             or the other servers are stopped */
@@ -202,8 +201,7 @@ struct call {
                        admit: above all that it may have lost */
     /* acquire, repeat, extend, replicate: LATE after it */
     int64_t node_deadline_us;
-    int64_t
-        window_us; /* acquire, repeat, replicate: between number and clock */
+    int64_t window_us; /* acquire, repeat, replicate: of number and clock */
     uint16_t buckets[NAMES_MAX]; /* acquire, repeat, extend, replicate, release:
                                   of each name, 0 … FENCE_BUCKETS - 1 */
     int64_t seen;    /* replicate: which of the names were missing, a bit each;

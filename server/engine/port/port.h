@@ -45,7 +45,7 @@ void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name);
  * now     CLOCK_BOOTTIME in µs, fresh
  * random  writes unpredictable bytes to a buffer
  * timer   calls engine_on_timer(id) once, not before at_us; 0 stops it;
- *         setting it again replaces it. Slots are small dense integers. Only
+ *         setting it again replaces it. Ids are small dense integers. Only
  *         the first call for an id may fail (false: no memory)
  * answer  tells this client that the outcome is known; may be called before
  *         engine_acquire and its like have returned. May call engine_take, but

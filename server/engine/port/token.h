@@ -22,7 +22,7 @@
 /* The highest number: exact in Lua and in JSON, 16 digits. */
 #define FENCE_MAX ((INT64_C(1) << 53) - 1)
 
-/* Slot of a resource: CRC-16/XMODEM mod 16384, as in Redis Cluster. */
+/* Bucket of a resource: CRC-16/XMODEM mod 16384, as in Redis Cluster. */
 int fence_bucket(struct span resource);
 
 /* The bucket of each name that names has. */

@@ -878,6 +878,7 @@ static struct operation *operation_new(struct operations *operations,
     if (it == NULL)
         return NULL;
     const struct entries_head head = it->head;
+    /* the round and what follows begins with the attempt */
     memset(it, 0, offsetof(struct operation, round));
     it->head = head;
     it->operations = operations;

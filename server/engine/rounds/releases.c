@@ -358,8 +358,7 @@ static bool releases_is_majority(const struct releases *releases,
     return nodeset_count(nodes) >= quorum_of(releases->env->settings.nodes);
 }
 
-/* A majority has deleted the key in time: no replication sets it there again.
- */
+/* A majority has deleted the key in time: no replication sets it again. */
 static bool is_closed(const struct releases *releases, const struct release *it)
 {
     return releases_is_majority(releases, it->deleted & it->in_time);

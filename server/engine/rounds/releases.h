@@ -110,11 +110,10 @@ struct release {
                           call once more */
     int64_t tombstone_ms;
     int64_t in_time_us;
-    int64_t
-        set_ends_us;    /* from then on neither an acquire can set the key,
-                           nor a replication that found it before this asking */
-    int64_t until_us;   /* end of the TTL: no longer needed */
-    struct texts texts; /* resource and token */
+    int64_t set_ends_us; /* from then on neither an acquire can set the key, nor
+                            a replication that found it before this asking */
+    int64_t until_us;    /* end of the TTL: no longer needed */
+    struct texts texts;  /* resource and token */
 };
 
 /* Which nodes a client's release asks. */

@@ -7,19 +7,18 @@
 #include "../port/token.h"
 
 enum {
-    SPREADS_MAX = 60000, /* at once */
-    TRIED = 16,          /* of those that wait, to find one that gives way
-                            when there is no place */
-    ACTIVE_MAX = 1024,   /* of them are gone through in each tick */
-    SWEPT = 128,         /* of those that wait, in a tick */
-    FOLLOW_LEAST_US =
-        50000, /* an early replication is sent at half of it, by the tick */
-    TICKS_US = 25000,       /* the tick, which may be late */
-    TRIES_AT_ONCE = 4,      /* then there are pauses between them */
-    PAUSE_US = 50000,       /* the first one; then twice as long */
-    PAUSE_DOUBLED = 4,      /* so often, so it is 0.8 s */
-    CHECKS_APART = 3,       /* node timeouts, at most */
-    TOMBSTONE_TIMEOUTS = 4, /* node timeouts: two checks and a creation */
+    SPREADS_MAX = 60000,     /* at once */
+    TRIED = 16,              /* of those that wait, to find one that gives way
+                                when there is no place */
+    ACTIVE_MAX = 1024,       /* of them are gone through in each tick */
+    SWEPT = 128,             /* of those that wait, in a tick */
+    FOLLOW_LEAST_US = 50000, /* the early replication comes at half of it */
+    TICKS_US = 25000,        /* the tick, which may be late */
+    TRIES_AT_ONCE = 4,       /* then there are pauses between them */
+    PAUSE_US = 50000,        /* the first one; then twice as long */
+    PAUSE_DOUBLED = 4,       /* so often, so it is 0.8 s */
+    CHECKS_APART = 3,        /* node timeouts, at most */
+    TOMBSTONE_TIMEOUTS = 4,  /* node timeouts: two checks and a creation */
     HASHED_AT = 1 + TOKEN_NUMBER_LEN, /* the random digits of a token */
 };
 

@@ -43,8 +43,7 @@ struct spread {
     LIST_ENTRY(spread) in_bucket;
     enum spread_step step;
     struct spread_list *in; /* the list that it is in */
-    int64_t
-        at_us; /* young: of the early replication; resting: of the next check */
+    int64_t at_us;       /* young: is sent to all; resting: of the next check */
     int64_t start_us;    /* of the round; the TTL counts from it */
     int64_t deadline_us; /* of the early replication */
     int64_t ttl_ms;

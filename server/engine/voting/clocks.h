@@ -27,11 +27,9 @@
 #include "../port/token.h"
 
 enum {
-    /* smaller steps of a clock are not detected: each validity allows for them
-     */
+    /* smaller steps are not detected: each validity allows for them */
     NODECLOCK_STEP_US = 5000,
-    /* slower replies prove nothing about a clock, however long rounds may wait
-     */
+    /* slower replies prove nothing, however long rounds may wait */
     CLOCK_REPLY_US = 100000,
     CLOCK_FAR_US = FENCE_WINDOW_US / 2, /* from the median, at most */
 };

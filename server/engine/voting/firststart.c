@@ -16,8 +16,7 @@ void firststart_forget(struct firststart *start, int node)
     start->quarantined &= (uint16_t)~nodeset_of(node);
 }
 
-/* Another server quarantines the nodes, perhaps for a first start of its own.
- */
+/* Another server quarantines the nodes, perhaps for its own first start. */
 static void yield(struct firststart *start, int64_t now_us)
 {
     start->yield_until_us = now_us + YIELD_US;
@@ -121,8 +120,7 @@ void firststart_on_probe(struct firststart *start, int node,
 void firststart_on_trouble(struct firststart *start, int node)
 {
     if (start->step == FIRSTSTART_LEAD)
-        start->step =
-            FIRSTSTART_WAITING; /* nothing is known to be quarantined */
+        start->step = FIRSTSTART_WAITING; /* none is known to be quarantined */
     else if (start->step == FIRSTSTART_ADMIT)
         firststart_forget(start, node);
     else if (start->step != FIRSTSTART_WAITING)

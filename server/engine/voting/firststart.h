@@ -68,8 +68,7 @@ void firststart_forget(struct firststart *start, int node);
 /* The rest of the wait for missing nodes; 0: it does not wait. */
 int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us);
 
-/* True if a quarantine record made now disturbs no first start of any server.
- */
+/* True if a quarantine record made now disturbs no server's first start. */
 bool firststart_may_quarantine(const struct firststart *start, int node,
                                int64_t now_us);
 

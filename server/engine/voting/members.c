@@ -135,8 +135,7 @@ static void advance_start(struct members *members, int64_t now_us)
             members_want_probe(members, i, now_us);
 }
 
-/* Asks for probes of all nodes that have not been told the news of this node.
- */
+/* Asks for probes of all nodes that have not been told this node's news. */
 static void spread_news(struct members *members, int node, int64_t now_us)
 {
     for (int i = 0; i < members->settings.nodes; i++)
@@ -247,8 +246,8 @@ static void note_incarnation(struct members *members, int node,
     struct member *it = &members->node[node];
     char incarnation[INCARNATION_LEN + 1];
     read_incarnation(state, incarnation);
-    if (strcmp(incarnation, it->incarnation) !=
-        0) { /* its earlier reports are void */
+    /* the earlier reports of another one are void */
+    if (strcmp(incarnation, it->incarnation) != 0) {
         memcpy(it->incarnation, incarnation, sizeof incarnation);
         it->life++;
         witness_on_lost(&members->witness, node);

@@ -277,8 +277,7 @@ int64_t rules_remaining_us(const struct members *members, int node,
  */
 int64_t rules_probed_us(const struct members *members);
 
-/* The node accepted none above this number before it lost data, or was taken.
- */
+/* The node accepted none above this number before its loss, or was taken. */
 int64_t rules_number(const struct members *members, int node);
 
 /* A probe of an admitted node told its promises. */

@@ -14,8 +14,7 @@ enum {
 
 /* ---- one node ------------------------------------------------------------ */
 
-/* Which of our names the admission or quarantine record has; -1: none of them.
- */
+/* Which of our names the admission or quarantine record has; -1: none. */
 static int name_in(const struct members *members, const char *state)
 {
     for (int i = 0; i < members->settings.nodes; i++)

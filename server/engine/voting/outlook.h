@@ -32,8 +32,7 @@ struct outlook_node {
     bool will_vote; /* after wait_us at most; in use: from when it is not */
     int64_t wait_us;
     char detail[NODE_DETAIL_MAX];
-    char
-        note[NODE_DETAIL_MAX]; /* as status_note, of a node that is connected */
+    char note[NODE_DETAIL_MAX]; /* as status_note; only while connected */
 };
 
 /* What the nodes as a whole come to. */

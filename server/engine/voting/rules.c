@@ -230,8 +230,7 @@ static bool has_ended(const struct members *members, int node, int64_t now_us)
             (!members->is_succeeded && rules_probed_us(members) >= until_us));
 }
 
-/* ---- whole memories -------------------------------------------------------
- */
+/* ---- whole data --------------------------------------------------------- */
 
 /*
  * True if each server that knows later data had time to report it, and
