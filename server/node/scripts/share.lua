@@ -86,8 +86,10 @@ if kind == 'h' or kind == 'g' and is_shared then
     elseif is_short then
         return {err = OOM}
     end
+    local added = {} -- what a refusal undoes
     for i = a, b - 1 do
         local refused = redis.pcall('ZADD', ARGV[i], 'GT', ends[i], shared)
+        added[i] = refused == 1
         if type(refused) ~= 'table' and lasts[i] then -- those that have ended
             refused = redis.pcall('ZREMRANGEBYSCORE', ARGV[i], '-inf',
                 '(' .. now_ms)
@@ -97,9 +99,13 @@ if kind == 'h' or kind == 'g' and is_shared then
                 lasts[i] or 0))
         end
         if type(refused) == 'table' then -- an ACL, or no memory
-            redis.pcall('ZREM', ARGV[i], shared)
+            if added[i] then
+                redis.pcall('ZREM', ARGV[i], shared)
+            end
             for k = a, i - 1 do
-                leave(ARGV[k])
+                if added[k] then
+                    leave(ARGV[k])
+                end
             end
             return refused
         end
