@@ -338,6 +338,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/layers.py $(OUT)
 	tests/lint/modules.py
 	tests/lint/words.py
+	tests/lint/pages.py
 	tests/lint/sentences.py
 	scripts/map.py --check
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
