@@ -83,6 +83,11 @@ need_group() {
         need_file /usr/share/php/Symfony/Component/Lock/autoload.php \
             php-symfony-lock
         ;;
+    ruby)
+        need_command ruby ruby
+        [ -n "$(ruby -e 'gem "activejob"; print 1' 2>/dev/null)" ] ||
+            missing+=(ruby-activejob)
+        ;;
     examples) # the tool chains of api/clients/examples/
         need_command curl curl
         need_command jq jq

@@ -32,6 +32,7 @@ PLACES = [
     ("api/clients/python/pyproject.toml", r'^version = "(.+)"$'),
     ("api/clients/node/package.json", r'^  "version": "(.+)",$'),
     ("api/clients/php/composer.json", r'^    "version": "(.+)",$'),
+    ("api/clients/ruby/redlockd.gemspec", r'^  gem.version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
     ("docs/deploy/kubernetes.md", r"newTag: ([\d.]+)\}"),
 ]

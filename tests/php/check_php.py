@@ -7,13 +7,12 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import tempfile
-import threading
 import unittest
 
 from check_faults import Case
+from stale import ClosingServer
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "api/clients/php"
@@ -89,40 +88,14 @@ class Stories(Case):
 
 
 class Stale(unittest.TestCase):
-    """A server that closes a kept connection when the second request comes."""
-
-    def test_a_release_over_it_is_no_loss(self):
-        """The first one may have been carried out."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        grant = json.dumps({
-            "id": "a", "token": "1.x", "fencing_token": 1, "ttl_ms": 9000,
-            "elapsed_ms": 0, "validity_ms": 8900, "renew_after_ms": 3000})
-        problem = json.dumps({"status": 404, "code": "lock_not_found"})
-        seen = []
-
-        def serve():
-            for answers in ([("201 Created", grant), None],
-                            [("404 Not Found", problem)]):
-                connection, _ = listener.accept()
-                with connection:
-                    for answer in answers:
-                        seen.append(connection.recv(65536).split(b" ")[0])
-                        if answer:
-                            connection.sendall(
-                                f"HTTP/1.1 {answer[0]}\r\nContent-Length: "
-                                f"{len(answer[1])}\r\n\r\n{answer[1]}".encode())
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        with tempfile.NamedTemporaryFile("w", suffix=".php") as file:
+    def test_a_release_over_a_connection_that_ended_is_no_loss(self):
+        with ClosingServer() as server, \
+                tempfile.NamedTemporaryFile("w", suffix=".php") as file:
             file.write(f"<?php require '{SOURCE}/autoload.php';\n"
-                       "$client = new Redlockd\\Client('http://127.0.0.1:"
-                       f"{listener.getsockname()[1]}');\n"
+                       f"$client = new Redlockd\\Client('{server.url}');\n"
                        "$lock = $client->lock('a'); $lock->acquire();\n"
                        "$lock->release(); echo 'released';\n")
             file.flush()
             done = run(file.name)
-        thread.join(10)
-        listener.close()
         self.assertEqual((done.stdout, done.stderr), ("released", ""))
-        self.assertEqual(seen, [b"POST", b"DELETE", b"DELETE"])
+        self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
