@@ -75,6 +75,19 @@ need_group() {
         need_command openssl openssl
         need_file /usr/sbin/haproxy haproxy
         ;;
+    php)
+        need_command php php-cli
+        [ -n "$(php -r 'echo extension_loaded("curl");' 2>/dev/null)" ] ||
+            missing+=(php-curl)
+        need_file /usr/share/php/Psr/Log/autoload.php php-psr-log
+        need_file /usr/share/php/Symfony/Component/Lock/autoload.php \
+            php-symfony-lock
+        ;;
+    ruby)
+        need_command ruby ruby
+        [ -n "$(ruby -e 'gem "activejob"; print 1' 2>/dev/null)" ] ||
+            missing+=(ruby-activejob)
+        ;;
     examples) # the tool chains of api/clients/examples/
         need_command curl curl
         need_command jq jq

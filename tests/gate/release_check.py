@@ -31,6 +31,8 @@ PLACES = [
     ("openapi.yaml", r"^  version: (\S+)$"),
     ("api/clients/python/pyproject.toml", r'^version = "(.+)"$'),
     ("api/clients/node/package.json", r'^  "version": "(.+)",$'),
+    ("api/clients/php/composer.json", r'^    "version": "(.+)",$'),
+    ("api/clients/ruby/redlockd.gemspec", r'^  gem.version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
     ("docs/deploy/kubernetes.md", r"newTag: ([\d.]+)\}"),
 ]

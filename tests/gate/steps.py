@@ -50,7 +50,7 @@ TEST = [
 
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
-         "fuzz nemesis tls openapi generators go ctl examples node page kube "
+         "fuzz nemesis tls openapi generators go php ruby ctl examples node page kube "
          "alerts rotate bench peers profile mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
@@ -72,6 +72,8 @@ GATE = [
     timed("python-test"),
     timed("node-test"),
     timed("go-test"),
+    timed("php-test"),
+    timed("ruby-test"),
     timed("page-test"),
     make("nemesis", "nemesis SECONDS=30 SEED=2"),
     make("nemesis-tls", "nemesis SECONDS=30 TLS=1 SEED=2"),
@@ -121,6 +123,8 @@ NIGHTLY = [
     night("proxies-test", "proxies-test LONG=1", "waits"),
     night("node-test", "node-test TRIES=20", "waits"),
     night("go-test", "go-test TRIES=20", "waits"),
+    night("php-test", "php-test TRIES=20", "waits"),
+    night("ruby-test", "ruby-test TRIES=20", "waits"),
     night("starved", kind="waits"),
     night("drills", kind="waits"),
     night("long", kind="waits", hours=3),

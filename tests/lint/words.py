@@ -18,8 +18,8 @@ GLOSSARY = "docs/internals/guarantees.md"
 INSIDE = re.compile(r"server/(engine|node)/|docs/internals/(guarantees|architecture)\.md$")
 PAGES = re.compile(r"(server|api|cli|docs|deploy)/|[A-Z]+\.md$|openapi\.yaml$")
 EVERYWHERE = ("fencing number", "alarm")
-# the alarms of the Node package are timers, and the map names its file
-APART = re.compile(r"api/clients/node/|\.png$|docs/internals/map\.md$")
+# the alarms of the Node and PHP packages are timers, and the map names their files
+APART = re.compile(r"api/clients/(node|php)/|\.png$|docs/internals/map\.md$")
 # the term of the table in which a word of the last column stands
 APART_FROM = re.compile("high[- ]water marks?")
 Texts = dict[str, str]

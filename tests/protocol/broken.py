@@ -2,7 +2,7 @@
 """Shows that the transcripts notice mistakes: breaks a rule in a copy of a
 package, and its player must fail.
 
-  broken.py [PACKAGE…]      python, node, go; PYTHON is an interpreter with httptools
+  broken.py [PACKAGE…]      python, node, go, php, ruby; PYTHON is an interpreter with httptools
 
 Ends with "N passed, N failed".
 """
@@ -72,6 +72,33 @@ PACKAGES = {
               "if (operation.mustWait || operation.isUrgent)",
               "if (operation.mustWait)"),
     ]),
+    "php": Package("api/clients/php", [
+        "php", str(ROOT / "tests/php/transcripts.php")], [
+        Break("a repeat has the key of the first request",
+              "src/Internal/Attempt.php",
+              "['Idempotency-Key' => $this->key]",
+              "['Idempotency-Key' => bin2hex(random_bytes(9))]"),
+        Break("validity counts from before the request", "src/Internal/Grant.php",
+              "$granted = $answer->sentMs", "$granted = Clock::nowMs()"),
+        Break("a release that may have been done is no loss",
+              "src/Internal/Talk.php", "if ($mayBeDone || $answer->isRepeated) {",
+              "if (false) {"),
+        Break("an extend leaves time for another replica", "src/Internal/Talk.php",
+              "min($this->timeoutMs, $leftMs / 4)", "$this->timeoutMs"),
+    ]),
+    "ruby": Package("api/clients/ruby", [
+        "ruby", str(ROOT / "tests/ruby/transcripts.rb")], [
+        Break("a repeat has the key of the first request",
+              "lib/redlockd/wanted.rb", '{ "Idempotency-Key" => @key }',
+              '{ "Idempotency-Key" => SecureRandom.hex(9) }'),
+        Break("validity counts from before the request", "lib/redlockd/grant.rb",
+              "granted = answer.sent_ms", "granted = Clock.now_ms"),
+        Break("a release that may have been done is no loss",
+              "lib/redlockd/talk.rb", "return if may_be_done || answer.repeated?",
+              "return if false"),
+        Break("an extend leaves time for another replica", "lib/redlockd/talk.rb",
+              "[@timeout_ms, left_ms / 4].min", "@timeout_ms"),
+    ]),
     "go": Package("api/clients/go", ["go", "test", "-count=1", "."], [
         Break("a repeat has the key of the first request", "acquire.go",
               "	t.asked = t.options.acquire(",
@@ -94,7 +121,8 @@ PACKAGES = {
 
 def plays(package: Package, copy: pathlib.Path) -> bool:
     environment = {**os.environ, "PYTHONPATH": str(copy), "ROOT": str(ROOT),
-                   "PLAYED": str(copy), "TRANSCRIPTS": str(ROOT / "tests/protocol"),
+                   "PLAYED": str(copy), "PACKAGE": str(copy),
+                   "TRANSCRIPTS": str(ROOT / "tests/protocol"),
                    "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(package.play, cwd=copy, env=environment, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

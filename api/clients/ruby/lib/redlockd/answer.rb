@@ -1,0 +1,124 @@
+# frozen_string_literal: true
+
+require "json"
+
+module Redlockd
+  # A request that a talk wants to be sent.
+  #
+  # timeout_ms: for the connection, and for the response. wait_ms: how much later
+  # the response may come, as the server waits. url: of the replica; nil: of the
+  # first that is not avoided.
+  Send = Struct.new(:http_method, :path, :headers, :body, :timeout_ms, :wait_ms, :url,
+                    keyword_init: true) do
+    def initialize(wait_ms: 0, headers: {}, **rest)
+      super
+    end
+  end
+
+  # What a talk wants instead of a request: nothing, for so long.
+  Pause = Struct.new(:ms)
+
+  # What a request came to: a response, or that there is none.
+  class Answer
+    ENDED = %w[lock_not_found not_owner].freeze
+    HELD = %w[lock_held too_many_readers].freeze
+    MAX_HOLD = "max_hold_reached"
+    # codes of this package, where there is no response
+    LOST, UNSENT, UNTRUSTED = "no_response", "unsent", "untrusted"
+
+    attr_reader :status, :body, :url, :sent_ms
+
+    # status: 0: there is no response. sent_ms: the moment before the request was
+    # sent. is_repeated: the request may have arrived twice, as a kept connection
+    # had ended before the response.
+    def initialize(status, body, url: "", sent_ms: 0.0, content_type: "", is_repeated: false)
+      @status = status
+      @body = body
+      @url = url
+      @sent_ms = sent_ms
+      @content_type = content_type
+      @is_repeated = is_repeated
+    end
+
+    def self.failure(code, detail, url, sent_ms)
+      new(0, { "code" => code, "detail" => detail }, url: url, sent_ms: sent_ms)
+    end
+
+    # The content may be no JSON: a proxy may have answered.
+    def self.read(status, content, retry_after: nil, **rest)
+      body = begin
+        JSON.parse(content.to_s)
+      rescue JSON::ParserError, EncodingError
+        nil
+      end
+      body = {} unless body.is_a?(Hash)
+      body["retry_after_ms"] ||= 1000 * retry_after.to_i if retry_after.to_s.match?(/\A\d{1,9}\z/)
+      new(status, body, **rest)
+    end
+
+    def code
+      @body["code"].is_a?(String) ? @body["code"] : ""
+    end
+
+    def repeated?
+      @is_repeated
+    end
+
+    # Whether the request is wrong, here and at every other replica.
+    def final?
+      @status.between?(300, 499) && ![408, 429].include?(@status)
+    end
+
+    # By redlockd or by a gateway in front. Another replica may know other identities.
+    def denial?
+      [401, 403].include?(@status) || code == UNTRUSTED
+    end
+
+    def limit?
+      @status == 429
+    end
+
+    # Whether the server that gave it works.
+    def good?
+      @status.between?(200, 499) && @status != 408 && !limit? && !denial?
+    end
+
+    # Whether others hold the lock, and it can be waited for.
+    def held?
+      HELD.include?(code)
+    end
+
+    def ended?
+      ENDED.include?(code)
+    end
+
+    # Whether an acquire with this response certainly was not granted.
+    def grants_nothing?
+      final? || denial? || limit? || code == UNSENT
+    end
+
+    # Whether it is what was asked for, and no page of a proxy.
+    def has?(member)
+      @status == 200 && @body.key?(member)
+    end
+
+    def retry_after_ms
+      after_ms = @body["retry_after_ms"]
+      after_ms.is_a?(Numeric) ? [after_ms, 0].max : 0
+    end
+
+    # Whether something else than redlockd has refused it, whose problems have a code.
+    def from_elsewhere?
+      @status >= 300 && code.empty?
+    end
+
+    def to_s
+      detail = @body["detail"].to_s
+      if from_elsewhere?
+        kind = @content_type.to_s[0, 80].gsub(/[^ -~]/, "?")
+        detail = "not from redlockd (#{kind.empty? ? 'no Content-Type' : kind})"
+      end
+      "#{"#{@status} " if @status.positive?}#{detail}".rstrip
+    end
+  end
+end

@@ -1,0 +1,202 @@
+# frozen_string_literal: true
+
+require "net/http"
+require "uri"
+
+module Redlockd
+  # Carries out talks with net/http, over connections that are kept. Threads may share
+  # it. A forked child gets connections of its own.
+  class Caller
+    # A request that has no response so long after it should have one marks its
+    # replica: others ask another one meanwhile.
+    OVERDUE_MS = 500
+    KEPT_S = 60
+    # before a byte of the response: the server may have closed a kept connection
+    CLOSED = [EOFError, Errno::ECONNRESET, Errno::ECONNABORTED, Errno::EPIPE].freeze
+    # Not Timeout::Error, which may be that of the user's own timeout.
+    FAILURES = [SystemCallError, IOError, SocketError, Net::OpenTimeout, Net::ReadTimeout,
+                Net::WriteTimeout, Net::ProtocolError, Net::HTTPBadResponse,
+                Net::HTTPHeaderSyntaxError, OpenSSL::SSL::SSLError].freeze
+
+    # No server has got the request.
+    class Unsent < StandardError; end
+
+    def initialize(replicas, identity)
+      @replicas = replicas
+      @identity = identity
+      @targets = replicas.urls.to_h { |url| [url, URI.parse(url)] }
+      @mutex = Mutex.new
+      @idle = {}
+      @process = Process.pid
+      @replicas.probe = method(:probe)
+    end
+
+    # Runs a talk to its end, and returns what it returns: run { |step|
+    # talk.release(hold, &step) }
+    def run
+      yield method(:perform).to_proc
+    end
+
+    def close
+      @mutex.synchronize do
+        @idle.each_value { |kept| kept.each { |connection| hang_up(connection) } } if @process == Process.pid
+        @idle = {}
+      end
+    end
+
+    private
+
+    def perform(step)
+      return ask(step) if step.is_a?(Send)
+
+      until_ms = Clock.now_ms + step.ms
+      while (left_ms = until_ms - Clock.now_ms).positive?
+        sleep([left_ms / 1000, Clock::LONGEST_SLEEP_S].min)
+      end
+    end
+
+    def probe(url)
+      Workers.call { run { |step| Talk.new(@replicas, 0).probe(url, &step) } }
+    end
+
+    def ask(wanted)
+      url = wanted.url || @replicas.choose
+      used = @identity.authorization
+      answer = exchange(wanted, url, used)
+      answer = exchange(wanted, url, @identity.authorization) if answer.status == 401 && @identity.refresh(used)
+      answer
+    end
+
+    def exchange(wanted, url, authorization)
+      sent_ms = Clock.now_ms
+      is_overdue = false
+      timer = Timers.at(sent_ms + wanted.wait_ms + OVERDUE_MS) do
+        is_overdue = true
+        @replicas.avoid(url)
+      end
+      response, is_repeated = over_connection(wanted, url, request(wanted, url, authorization))
+      answer = Answer.read(response.code.to_i, response.body, retry_after: response["Retry-After"],
+                           url: url, sent_ms: sent_ms, is_repeated: is_repeated,
+                           content_type: response["Content-Type"])
+      @replicas.works(url) if answer.good? && !is_overdue
+      answer
+    rescue Unsent, *FAILURES => e
+      Answer.failure(kind_of(e), words_of(e), url, sent_ms)
+    ensure
+      Timers.cancel(timer) if timer
+    end
+
+    def kind_of(error)
+      return Answer::LOST unless error.is_a?(Unsent)
+
+      untrusted?(error) ? Answer::UNTRUSTED : Answer::UNSENT
+    end
+
+    def words_of(error)
+      untrusted?(error) ? "the server's certificate is not trusted: #{error.message}" : error.message
+    end
+
+    def untrusted?(error)
+      error.is_a?(Unsent) && error.cause.is_a?(OpenSSL::SSL::SSLError) &&
+        error.message.match?(/certificate verify failed|hostname .* does not match/)
+    end
+
+    # ---- connections -----------------------------------------------------------
+
+    # Returns the response, and whether the request may have arrived twice.
+    def over_connection(wanted, url, request)
+      is_repeated = false
+      begin
+        connection = is_repeated ? nil : take(url)
+        is_kept = !connection.nil?
+        connection ||= connect(wanted, url)
+        has_begun = false
+        connection.read_timeout = (wanted.timeout_ms + wanted.wait_ms) / 1000.0
+        connection.write_timeout = wanted.timeout_ms / 1000.0
+        response = connection.request(request) do |one|
+          has_begun = true
+          one.read_body
+        end
+        is_done = true
+      rescue *CLOSED
+        raise if !is_kept || has_begun || is_repeated
+
+        is_repeated = true
+        retry
+      ensure
+        # what is under way is ended by that, also if a thread is interrupted
+        is_done && connection.started? ? keep(url, connection) : hang_up(connection)
+      end
+      [response, is_repeated]
+    end
+
+    def connect(wanted, url)
+      connection = new_connection(@targets[url])
+      connection.open_timeout = connection.ssl_timeout = wanted.timeout_ms / 1000.0
+      connection.start
+    rescue *FAILURES => e
+      raise Unsent, e.message
+    end
+
+    def new_connection(target)
+      host = target.hostname
+      is_here = host == "localhost" || host == "::1" || host.start_with?("127.")
+      # the environment's proxy, but not to this machine
+      connection = is_here ? Net::HTTP.new(host, target.port, nil) : Net::HTTP.new(host, target.port)
+      connection.max_retries = 0
+      connection.keep_alive_timeout = KEPT_S
+      return connection unless target.scheme == "https"
+
+      connection.use_ssl = true
+      connection.min_version = OpenSSL::SSL::TLS1_2_VERSION
+      connection.ca_file = @identity.ca_file
+      if @identity.certificates
+        connection.cert, *connection.extra_chain_cert = @identity.certificates
+        connection.key = @identity.key
+      end
+      connection
+    end
+
+    def take(url)
+      @mutex.synchronize do
+        unless @process == Process.pid
+          @process = Process.pid
+          @idle = {} # they are the parent's
+        end
+        @idle[url]&.pop
+      end
+    end
+
+    def keep(url, connection)
+      @mutex.synchronize { (@idle[url] ||= []) << connection }
+    end
+
+    def hang_up(connection)
+      connection.finish if connection&.started?
+    rescue IOError
+      nil
+    end
+
+    # ---- requests --------------------------------------------------------------
+
+    def request(wanted, url, authorization)
+      target = @targets[url]
+      one = Net::HTTPGenericRequest.new(wanted.http_method, !wanted.body.nil?, true,
+                                        target.path.chomp("/") + wanted.path)
+      one["Accept"] = "application/json"
+      one.delete("Accept-Encoding")
+      wanted.headers.each { |name, value| one[name] = value }
+      if authorization
+        one["Authorization"] = authorization
+      elsif target.user
+        one.basic_auth(URI.decode_www_form_component(target.user),
+                       URI.decode_www_form_component(target.password.to_s))
+      end
+      if wanted.body
+        one["Content-Type"] = "application/json"
+        one.body = JSON.generate(wanted.body)
+      end
+      one
+    end
+  end
+end

@@ -1,0 +1,186 @@
+# frozen_string_literal: true
+
+module Redlockd
+  # One thread of this process that calls blocks, each at its moment of Clock. The
+  # blocks must not wait for anything.
+  class Timers
+    # A block that may be cancelled.
+    Timer = Struct.new(:at_ms, :block)
+
+    class << self
+      # Of this process: a forked child has no threads of its parent.
+      def here
+        LOCK.synchronize do
+          @here = new unless @process == Process.pid
+          @process = Process.pid
+          @here
+        end
+      end
+
+      # Calls the block then. Returns the Timer.
+      def at(moment_ms, &block)
+        here.add(moment_ms, block)
+      end
+    end
+
+    LOCK = Mutex.new
+    private_constant :LOCK
+
+    def initialize
+      @mutex = Mutex.new
+      @moved = ConditionVariable.new
+      @timers = [] # the next one is last
+      @wakes_at = Float::INFINITY
+    end
+
+    def add(moment_ms, block)
+      timer = Timer.new(moment_ms, block)
+      @mutex.synchronize do
+        @thread ||= Thread.new { run }
+        place = @timers.bsearch_index { |other| other.at_ms <= moment_ms } || @timers.size
+        @timers.insert(place, timer)
+        @moved.signal if moment_ms < @wakes_at
+      end
+      timer
+    end
+
+    # It is not called from now on, but may be under way.
+    def self.cancel(timer)
+      timer.block = nil
+    end
+
+    private
+
+    def run
+      Thread.current.name = "redlockd timers"
+      loop { wait_for_next&.call }
+    end
+
+    def wait_for_next
+      @mutex.synchronize do
+        loop do
+          @timers.pop while @timers.last && @timers.last.block.nil?
+          @wakes_at = @timers.last ? @timers.last.at_ms : Float::INFINITY
+          left_s = (@wakes_at - Clock.now_ms) / 1000
+          return @timers.pop.block if left_s <= 0
+
+          @moved.wait(@mutex, left_s.infinite? ? nil : [left_s, Clock::LONGEST_SLEEP_S].min)
+        end
+      end
+    end
+  end
+
+  # Threads of this process for what waits: renewals, probes, and what was given up.
+  class Workers
+    FEW, MOST = 4, 256
+    PATIENCE_MS = 50 # what no thread has taken after this time gets one more
+    IDLE_S = 10 # then such a thread ends
+    LAST_S = 2 # at the end of the program, for what must not be lost
+
+    class << self
+      def here
+        LOCK.synchronize do
+          @here = new unless @process == Process.pid
+          @process = Process.pid
+          @here
+        end
+      end
+
+      # Calls the block in a thread, soon.
+      def call(&block)
+        here.add(block)
+      end
+
+      # The same in a thread of its own, for which the end of the program waits, two
+      # seconds at most.
+      def call_before_end(&block)
+        thread = Thread.new(&block)
+        thread.report_on_exception = false
+        LAST.synchronize do
+          at_exit { finish } if @last.nil?
+          @last = (@last || []).select(&:alive?) << thread
+        end
+        thread
+      end
+
+      private
+
+      def finish
+        until_ms = Clock.now_ms + LAST_S * 1000
+        LAST.synchronize { @last.dup }.each do |thread|
+          thread.join([0, (until_ms - Clock.now_ms) / 1000].max)
+        rescue StandardError
+          nil
+        end
+      end
+    end
+
+    LOCK, LAST = Mutex.new, Mutex.new
+    private_constant :LOCK, :LAST
+
+    def initialize
+      @mutex = Mutex.new
+      @asked = ConditionVariable.new
+      @blocks = []
+      @idle = @count = 0
+    end
+
+    def add(block)
+      is_waiting = @mutex.synchronize do
+        @blocks << block
+        if @idle >= @blocks.size
+          @asked.signal
+        elsif @count < FEW
+          spawn
+        else
+          true
+        end
+      end
+      help_later if is_waiting == true
+    end
+
+    private
+
+    def help_later
+      Timers.at(Clock.now_ms + PATIENCE_MS) do
+        is_waiting = @mutex.synchronize do
+          spawn if @blocks.size > @idle && @count < MOST
+          @blocks.size > @idle
+        end
+        help_later if is_waiting
+      end
+    end
+
+    def spawn
+      @count += 1
+      Thread.new { run }
+      nil
+    end
+
+    def run
+      Thread.current.name = "redlockd worker"
+      while (block = take)
+        begin
+          block.call
+        rescue StandardError => e
+          warn("redlockd: #{e.full_message}")
+        end
+      end
+    end
+
+    def take
+      @mutex.synchronize do
+        while @blocks.empty?
+          @idle += 1
+          @asked.wait(@mutex, IDLE_S)
+          @idle -= 1
+          if @blocks.empty?
+            @count -= 1
+            return
+          end
+        end
+        @blocks.shift
+      end
+    end
+  end
+end
