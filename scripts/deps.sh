@@ -93,10 +93,6 @@ need_group() {
         need_command jq jq
         need_debian_python requests python3-requests
         need_command javac default-jdk-headless
-        need_command php php-cli
-        [ -n "$(php -r 'echo extension_loaded("curl");' 2>/dev/null)" ] ||
-            missing+=(php-curl)
-        need_command ruby ruby
         compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
             missing+=(postgresql)
         need_file /usr/sbin/mariadbd mariadb-server

@@ -106,16 +106,6 @@ SHELL = [
         (", mode: env.MODE}", "}"),
     ], ["readers"]),
 ]
-RUBY = [
-    ("tells nobody of a loss", [("worker.raise(Lost)", "nil")],
-     ["nested", "aside_lost"]),
-    ("tells the main thread of each loss", [
-        ("Thread.new(Thread.current)", "Thread.new(Thread.main)"),
-    ], ["aside_lost"]),
-    ("counts from the answer, not from the request", [
-        ("granted = sent +", "granted = now +"),
-    ], ["all_dead"]),
-]
 JAVA = [
     ("interrupts nobody", [
         ("        isLost = true;\n        worker.interrupt();",
@@ -125,15 +115,7 @@ JAVA = [
         (r""".replace("\\", "\\\\").replace("\"", "\\\"")""", ""),
     ], ["quoted"]),
 ]
-PHP = [
-    ("counts from the answer, not from the request", [
-        ("$granted = $sent", "$granted = self::now()"),
-    ], ["all_dead"]),
-    ("renews only", [("throw new LockLost", "return new LockLost")],
-     ["lost", "asleep"]),
-]
-BROKEN = {"requests": REQUESTS, "shell": SHELL, "ruby": RUBY, "java": JAVA,
-          "php": PHP}
+BROKEN = {"requests": REQUESTS, "shell": SHELL, "java": JAVA}
 
 # the same for the files of api/clients/examples/fencing/; in SQL, changed
 # wherever it stands

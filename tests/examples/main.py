@@ -2,7 +2,7 @@
 """Plays each story with each example of api/clients/examples/, over real servers
 and real databases.
 
-LANGUAGES="php ruby" and STORIES="lost asleep" play some of it; JOBS=4 at a time.
+LANGUAGES="java shell" and STORIES="lost asleep" play some of it; JOBS=4 at a time.
 With --self-test, plays each story with an example that is wrong on purpose:
 the story must notice.
 """
@@ -37,8 +37,6 @@ LANGUAGES = {
                      "bash", ROOT / "tests/examples/work.sh")),
     "requests": (PYTHON, (PYTHON, EXAMPLES / "lock_requests.py")),
     "java": ("java", ("java", "-cp", BUILD, "Lock")),
-    "php": ("php", ("php", EXAMPLES / "lock.php")),
-    "ruby": ("ruby", ("ruby", EXAMPLES / "lock.rb")),
 }
 # a file of api/clients/examples/fencing/, and what runs it
 DATABASES = {

@@ -19,13 +19,8 @@ RENEWAL_MS = TTL_MS // 3  # after a renewal comes the next
 # how a program of that tool imports a file
 IMPORTS = {
     "python3": ("-c", "import runpy; example = runpy.run_path({!r}, run_name='lock')"),
-    "php": ("-r", "require {!r};"),
-    "ruby": ("-e", "require {!r}"),
     "java": (),  # the program is a class that run.sh compiled
 }
-
-# what tells a program that somebody else holds the lock
-ERRORS_FOR_HELD = {"php": "LockHeld", "ruby": "Lock::Held"}
 
 
 class Stage(World):
@@ -62,10 +57,6 @@ class Stage(World):
             return (*self.command[:-1], program.strip())
         *options, text = IMPORTS[pathlib.Path(tool).name]
         return (tool, *options, text.format(str(file)) + program)
-
-    def error_for_held(self):
-        """The type of the error, if the example has one."""
-        return ERRORS_FOR_HELD.get(pathlib.Path(self.command[0]).name)
 
     def start_lonely_server(self):
         """One whose nodes are all down; the rival goes on with the others."""

@@ -25,9 +25,6 @@ def story_contended(stage):
     impatient = stage.start(wait_ms=300)
     assert impatient.result() != 0, "it says that it got a lock that was held"
     assert not impatient.stamps_ms(), "it worked without the lock"
-    error = stage.error_for_held()
-    assert not error or any(error in line for line in impatient.lines), \
-        f"it does not raise {error}: {impatient.tail()}"
     stage.vacate("r", stage.nodes)
     stage.rival_acquires()
     program = stage.start(wait_ms=10000, work_ms=200)
@@ -187,18 +184,6 @@ def work(lock):
         lock.check()
         print("working", time.time_ns() // 10**6, lock.fence, *(lock.slots or ()), flush=True)
 """,
-    "ruby": """
-$stdout.sync = true
-URLS, (TTL_MS, WAIT_MS, WORK_MS) = ENV["URLS"].split, ARGV[1..].map(&:to_i)
-def lock_of(name) = Lock.new(URLS, name, ttl_ms: TTL_MS, wait_ms: WAIT_MS)
-def work(lock, fence)
-  (WORK_MS / 50).times do
-    sleep 0.05
-    lock.check
-    puts "working #{Time.now.strftime("%s%L")} #{fence}"
-  end
-end
-""",
 }
 # programs that hold the lock in another thread than the main one, which holds
 # the lock "beside" meanwhile; when they lose one of them, they say "lock lost"
@@ -216,17 +201,6 @@ with lock_of("beside") as beside:
     thread.join()
     beside.check()
 print("all well", flush=True)
-""",
-    "ruby": """
-lock_of("beside").hold do |beside, _|
-  Thread.new do
-    lock_of(ARGV[0]).hold { |lock, fence| work(lock, fence) }
-  rescue Lock::Lost
-    puts "lock lost"
-  end.join
-  beside.check
-end
-puts "all well"
 """,
     "java": "Aside",
 }
@@ -274,11 +248,6 @@ NESTED = {
 with lock_of("beside"):
     with lock_of(sys.argv[1]) as lock:
         work(lock)
-""",
-    "ruby": """
-lock_of("beside").hold do
-  lock_of(ARGV[0]).hold { |lock, fence| work(lock, fence) }
-end
 """,
     "java": "Nested",
 }
@@ -369,7 +338,6 @@ def story_readers(stage):
 # these are told of some languages only
 story_permits.languages = {"shell", "requests"}
 story_readers.languages = {"shell", "requests"}
-story_imported.languages = {"requests", "php", "ruby"}  # javac links
-story_aside.languages = story_aside_lost.languages = {"requests", "ruby",
-                                                           "java"}
+story_imported.languages = {"requests"}  # javac links
+story_aside.languages = story_aside_lost.languages = {"requests", "java"}
 story_nested.languages = story_aside.languages | {"shell"}
