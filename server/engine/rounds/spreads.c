@@ -282,6 +282,7 @@ static void spreads_check(struct spreads *spreads, struct spread *it,
     it->created = it->again = 0;
     it->step = SPREAD_CHECKING;
     it->check++;
+    it->before_us = it->check_us;
     it->check_us = it->answered_us = now_us;
     it->sent_end_us = end_us(it);
     int64_t deadline_us = at_most(now_us + timeout_us, it->until_us);
@@ -589,8 +590,10 @@ void spreads_on_reply(struct spreads *spreads, int node, uint64_t tag,
     if (it == NULL)
         return;
     bool is_check = (tag_round_of(tag) & 1) != 0;
-    /* one that was long on its way belongs to an earlier check */
-    if (tag != tag_of(it, is_check) || sent_us < it->check_us)
+    /* One that was long on its way may have the tag of this check, but belongs
+       to a much earlier one. The time is that of its batch, which may have
+       begun before this check, but not before the last one. */
+    if (tag != tag_of(it, is_check) || sent_us < it->before_us)
         return;
     if (is_check)
         spreads_on_checked(spreads, it, node, reply);
