@@ -89,6 +89,8 @@ SPREADING = [
     unit("spread that is tried once", "it_is_tried_again_where_something_else_is",
          "        if (again != 0)\n            create(",
          "        if (again == UINT16_MAX)\n            create("),
+    unit("pause that is too long", "a_second_after_something_else_has_gone_it_is_there",
+         "    PAUSE_DOUBLED = 3,", "    PAUSE_DOUBLED = 4,"),
     plant("check that does not count in an older batch", "sim", "spread", SPREADS,
           "sent_us < it->before_us", "sent_us < it->check_us"),
     unit("answers of much earlier checks",

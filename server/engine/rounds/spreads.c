@@ -16,7 +16,8 @@ enum {
     TICKS_US = 25000,        /* the tick, which may be late */
     TRIES_AT_ONCE = 4,       /* then there are pauses between them */
     PAUSE_US = 50000,        /* the first one; then twice as long */
-    PAUSE_DOUBLED = 4,       /* so often, so it is 0.8 s */
+    PAUSE_DOUBLED = 3,       /* so often, so it is 0.4 s: it and the two checks
+                                behind it take less than a second */
     CHECKS_APART = 3,        /* node timeouts, at most */
     TOMBSTONE_TIMEOUTS = 4,  /* node timeouts: two checks and a creation */
     HASHED_AT = 1 + TOKEN_NUMBER_LEN, /* the random digits of a token */

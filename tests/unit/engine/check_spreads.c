@@ -25,6 +25,14 @@ static void extend_for(int64_t ttl_ms)
     engine_close(play.engine, op);
 }
 
+static void extend_with(const struct engine_settings *settings)
+{
+    play_begin_again(settings);
+    play_nodes_up();
+    play.sent_count = 0;
+    extend_for(TTL_MS);
+}
+
 /* Until so many extends were sent in all, which takes at least so long. */
 static void await(int extends, int64_t least_us)
 {
@@ -216,6 +224,37 @@ TEST(a_change_between_two_checks_ends_the_long_pauses)
     ck_assert_int_gt(create_in_vain(10, VOTE_LATE), 400000);
     ck_assert_int_gt(create_in_vain(1, VOTE_CHANGED), 400000);
     ck_assert_int_lt(create_in_vain(1, VOTE_LATE), 250000);
+}
+
+/* The nodes answer what they were asked. Node 4 has something else until
+ * gone_us; true: it got the lock. */
+static bool answer_all(int64_t gone_us)
+{
+    bool is_gone = play.now_us >= gone_us;
+    const struct play_call *created = play_find(CALL_REPLICATE, 4);
+    if (play_find(CALL_EXTEND, 0) != NULL)
+        letters_answer(CALL_EXTEND, is_gone ? "eeeef" : "eeeeA");
+    if (created == NULL)
+        return false;
+    bool is_granted = is_gone && created->call.seen != 0;
+    play_answer(CALL_REPLICATE, 4,
+                is_granted ? VOTE_GRANTED
+                : is_gone  ? VOTE_CHANGED
+                           : VOTE_HELD);
+    play.sent_count = 0;
+    return is_granted;
+}
+
+/* However long something else was there, and whenever it goes. */
+TEST_RANGE(a_second_after_something_else_has_gone_it_is_there, 0, 60)
+{
+    struct engine_settings settings = play_settings;
+    settings.node_timeout_us = 250000;
+    extend_with(&settings);
+    int64_t gone_us = play.now_us + 8000000 + _i * 25000;
+    while (!answer_all(gone_us))
+        play_advance(1000);
+    ck_assert_int_lt(play.now_us - gone_us, 1000000);
 }
 
 /* ---- answers and their checks -------------------------------------------- */
@@ -416,14 +455,6 @@ TEST_RANGE(stragglers_refuse_nobody, 0, 2)
 }
 
 /* ---- many, and fast ones ------------------------------------------------- */
-
-static void extend_with(const struct engine_settings *settings)
-{
-    play_begin_again(settings);
-    play_nodes_up();
-    play.sent_count = 0;
-    extend_for(TTL_MS);
-}
 
 /* Two checks may be two ticks apart, however short the node timeout is. */
 TEST(short_node_timeouts_create_too)
