@@ -136,7 +136,7 @@ static enum exchange_step refuse_stopped(const struct exchange *it)
     call->response->close = true;
     problem_respond_plain(call, PROBLEM_SHUTTING_DOWN,
                           "this server has stopped; the outcome of this "
-                          "request is unknown; ask another server");
+                          "request is unknown; use another server");
     return exchange_answer(it);
 }
 

@@ -210,13 +210,13 @@ static void explain_other(const struct fetch_answer *answer,
                       is_good(answer->status) ||
                       verdict_of_other(answer->status) == ANSWER_FOREIGN;
     if (answer->is_no_http && answer->line[0] == 0x15) /* an alert */
-        advice = "; it speaks TLS: write https://";
+        advice = "; the server speaks TLS: write https://";
     else if (is_foreign)
-        advice = "; is the URL that of a redlockd?";
+        advice = "; is it the URL of a redlockd?";
     tell_came(answer, came);
     (void)snprintf(detail, ANSWER_DETAIL_SIZE,
-                   "%s answered %s, as no redlockd does%s", replica, came,
-                   advice);
+                   "%s responded %s, which redlockd never does%s", replica,
+                   came, advice);
 }
 
 static void explain_denial(const struct fetch_answer *answer,
@@ -232,7 +232,7 @@ static void explain_denial(const struct fetch_answer *answer,
     }
     (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s: %s (%ld)%s%s%s%s", replica,
                    is_unknown ? "not authenticated" : "not allowed",
-                   answer->status, told == came ? ": answered " : ": ", told,
+                   answer->status, told == came ? ": responded " : ": ", told,
                    is_unknown ? "; " : "", is_unknown ? advice : "");
 }
 

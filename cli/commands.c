@@ -173,9 +173,10 @@ static int give_back_untold(struct command *command, const struct lock *lock)
         replicas_release(&command->replicas, lock->id, lock->token,
                          clock_now_us() + REPLICAS_GIVE_BACK_US);
     if (verdict != ANSWER_DONE && verdict != ANSWER_LOST)
-        options_complain(command->options,
-                         "not released, it ends with its TTL: %s",
-                         command->replicas.detail);
+        options_complain(
+            command->options,
+            "the lock was not released, and stays until it expires: %s",
+            command->replicas.detail);
     errno = error; /* of the output */
     return EXIT_OS_ERROR;
 }
@@ -349,8 +350,8 @@ static enum answer ask_page(struct command *command, const char *prefix)
     if (verdict == ANSWER_DONE && *cursor != '\0' &&
         strcmp(fetch_text(replicas->body, "next_cursor"), cursor) == 0) {
         (void)snprintf(replicas->detail, sizeof replicas->detail,
-                       "the same page again; is there a cache in front of "
-                       "redlockd?");
+                       "redlockd sent the same page of the list twice; is "
+                       "there a cache in front of it?");
         verdict = ANSWER_FOREIGN;
     }
     free(escaped_prefix);
@@ -465,8 +466,9 @@ static int command_ready(struct command *command)
         complain("%s is not ready: status %ld", server, answer.status);
     else
         complain("%s: %s", server,
-                 answer.is_no_http ? "what answers speaks no HTTP"
-                                   : answer.error);
+                 answer.is_no_http
+                     ? "the server at this address does not speak HTTP"
+                     : answer.error);
     return EXIT_NOT_ACQUIRED;
 }
 

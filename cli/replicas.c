@@ -145,7 +145,8 @@ static bool may_try_again(const struct replicas *replicas,
     if (left_us <= 0)
         return false;
     if (attempts->tell_us != 0 && now_us >= attempts->tell_us) {
-        complain("no lock yet, still trying: %s", replicas->detail);
+        complain("the lock is not acquired yet, trying again: %s",
+                 replicas->detail);
         attempts->tell_us = 0;
     }
     int rounds = attempts->failed / replicas->options->urls_count;
@@ -231,7 +232,7 @@ static bool read_lock(struct replicas *replicas, struct lock *lock,
     const char *id = fetch_text(body, "id"), *token = fetch_text(body, "token");
     int64_t elapsed_ms = fetch_number(body, "elapsed_ms");
     (void)snprintf(replicas->detail, sizeof replicas->detail,
-                   "the answer tells of no lock");
+                   "the response describes no lock");
     if (strlen(id) >= sizeof lock->id || strlen(token) >= sizeof lock->token)
         return false;
     replicas->detail[0] = '\0';
@@ -427,11 +428,11 @@ static enum answer judge_repeat(struct replicas *replicas,
     if (!read_lock(replicas, fresh, answer))
         return ANSWER_FOREIGN;
     if (strcmp(fresh->id, lock->id) != 0)
-        why = "its slots were free meanwhile";
+        why = "its permits were free meanwhile";
     else if (answer->status != HTTP_OK)
         why = "it was free meanwhile";
     else if (clock_now_us() >= lock->until_us)
-        why = "its validity ended meanwhile";
+        why = "its validity expired meanwhile";
     if (why == NULL)
         return ANSWER_DONE;
     (void)snprintf(replicas->detail, sizeof replicas->detail, "%s", why);
@@ -554,8 +555,8 @@ void replicas_give_back(struct replicas *replicas)
     replicas->wake->caught = 0; /* or it would stop at once */
     if (replicas->may_be_granted && !has_given_back(replicas))
         options_complain(replicas->options,
-                         "cancelled, and not released: it may be held until "
-                         "its TTL ends");
+                         "cancelled, but not released: the lock may be held "
+                         "until it expires");
     if (replicas->wake->caught == 0)
         replicas->wake->caught = first;
 }

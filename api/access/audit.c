@@ -61,12 +61,15 @@ static void audit_lose(struct audit *audit, int64_t count)
     audit->missing += count;
     audit->means.metrics->audit_lost += (uint64_t)count;
     if (log_limit_take(&audit->complaints, clock_now_us()))
-        log_write(LOG_ERROR, "audit_lines_lost",
-                  (struct log_field[]){
-                      LOG_N("lost", (int64_t)audit->means.metrics->audit_lost),
-                      LOG_S("detail", "the audit log takes no lines; see "
-                                      "--audit-log"),
-                      LOG_END});
+        log_write(
+            LOG_ERROR, "audit_lines_lost",
+            (struct log_field[]){
+                LOG_N("lost", (int64_t)audit->means.metrics->audit_lost),
+                LOG_S(
+                    "detail",
+                    "lines could not be written to the audit log and are lost; "
+                    "check the file or pipe of --audit-log, and free space"),
+                LOG_END});
 }
 
 /* ---- lines -------------------------------------------------------------- */

@@ -68,8 +68,8 @@ static const char *find_wrong_prefix(const char *value)
     if (strlen(value) > CONFIG_PREFIX_MAX)
         return "must be at most 64 bytes long";
     return may_be_reserved(value, strlen(value))
-               ? "may neither contain \"" RESERVED_NAME "\" nor end with its "
-                 "beginning: that names redlockd's own keys"
+               ? "must not contain \"" RESERVED_NAME "\", or end with the "
+                 "beginning of it: redlockd's own keys have that name"
                : NULL;
 }
 
@@ -358,7 +358,8 @@ static bool config_add_node(struct reader *reader, const char *text)
     struct config *config = reader->config;
     int count = config->nodes_count;
     if (count == NODES_MAX)
-        return config_refuse(reader, "more than %d nodes; give 1 to %d",
+        return config_refuse(reader,
+                             "more than %d nodes are given; give 1 to %d",
                              NODES_MAX, NODES_MAX);
     struct address_node *node = &config->nodes[count];
     const char *reason = address_parse_node(text, node);
@@ -559,10 +560,11 @@ static bool check_env(struct reader *reader, char **envp)
             env_is_known(text) || env_is_foreign(*envp))
             continue;
         const char *name = *envp + sizeof env_prefix - 1;
-        return config_refuse(
-            reader, "%s: no such variable; each mirrors an option; see --%s",
-            show_name(*envp, text.len, shown),
-            closest_flag(name, strcspn(name, "=")));
+        return config_refuse(reader,
+                             "%s: no such environment variable; each is named "
+                             "after an option; see --%s",
+                             show_name(*envp, text.len, shown),
+                             closest_flag(name, strcspn(name, "=")));
     }
     return true;
 }
@@ -708,8 +710,8 @@ static bool check_limits(struct reader *reader)
            config_refuse(reader,
                          "--take-over: %" PRId64
                          " is not --config-epoch (%" PRId64
-                         "); take it away, unless all servers of the "
-                         "old names are stopped: then give %" PRId64,
+                         "); remove it; or, if all servers of the old names "
+                         "are stopped, give %" PRId64,
                          config->take_over, epoch, epoch);
 }
 
@@ -759,10 +761,10 @@ static bool check_serving(struct reader *reader)
            config->allow_anonymous ||
            address_is_loopback(config->listen_host) ||
            config_refuse(reader,
-                         "--listen: %.100s is not only this machine: whoever "
-                         "connects could take, and force the release of, every "
-                         "lock; set --auth-file or --tls-client-ca, listen on "
-                         "127.0.0.1, or say --allow-anonymous yes",
+                         "--listen: %.100s can be reached from other machines, "
+                         "where anybody could acquire, and force the release "
+                         "of, every lock; set --auth-file or --tls-client-ca, "
+                         "listen on 127.0.0.1, or give --allow-anonymous yes",
                          config->listen_host);
 }
 

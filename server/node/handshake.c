@@ -101,7 +101,7 @@ static enum node_state refuse_garbage(struct handshake *handshake)
 {
     return handshake_refuse(
         handshake, STATE_GARBAGE,
-        "the answers to the handshake are not those of Redis");
+        "the replies to the handshake are not those of Redis");
 }
 
 /* Adds another reason why the node is not durable. */

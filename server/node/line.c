@@ -73,8 +73,8 @@ static void line_fail_with_wire(struct line *line)
     bool may_be_tls = line->state == LINE_HANDSHAKE && line->step == 0 &&
                       !config->is_tls && !config->is_unix;
     snprintf(text, sizeof text, "%s%s", wire_error(line->wire),
-             may_be_tls ? "; if the node speaks TLS, write rediss://; "
-                          "a proxy of Redis is no node"
+             may_be_tls ? "; if the node speaks TLS, write rediss://; a Redis "
+                          "proxy cannot be a node"
                         : "");
     line_fail(line, wire_reason(line->wire), text);
 }
@@ -117,7 +117,8 @@ static bool line_send_steps(struct line *line)
         bool is_sent = command.count > 0 && line_needs(line, step);
         line->sent_us[step] = is_sent ? clock_now_us() : 0;
         if (is_sent && !wire_append(line->wire, command.args, command.count)) {
-            line_fail(line, STATE_UNREACHABLE, "no memory for the handshake");
+            line_fail(line, STATE_UNREACHABLE,
+                      "out of memory for the handshake");
             return false;
         }
     }
@@ -179,7 +180,7 @@ static bool line_take_reply(struct line *line)
     line_fail(line, STATE_GARBAGE,
               wire_hears_tls(line->wire)
                   ? "speaks TLS: write rediss:// instead of redis://"
-                  : "sent what is no reply, or too long a one");
+                  : "sent data that is not a Redis reply, or is too long");
     return false;
 }
 
@@ -299,7 +300,7 @@ static void line_connect(struct line *line, const struct line_address *address,
     if (line->wire == NULL ||
         (config->is_tls &&
          !wire_secure(line->wire, line->setup.trust, config->host))) {
-        line_fail(line, STATE_UNREACHABLE, "no memory to connect");
+        line_fail(line, STATE_UNREACHABLE, "out of memory to connect");
         return;
     }
     if (wire_error(line->wire) != NULL) {
@@ -461,7 +462,7 @@ static void line_on_timer(void *arg)
         if (wire_error(line->wire) != NULL)
             line_fail_with_wire(line);
         else
-            line_fail(line, STATE_UNREACHABLE, "no memory to go on");
+            line_fail(line, STATE_UNREACHABLE, "out of memory");
     } else if (line->state == LINE_IDLE) {
         line_resolve(line);
     } else {

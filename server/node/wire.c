@@ -349,7 +349,7 @@ bool wire_read(struct wire *wire, bool *has_read)
         *has_read = true;
         wire->first = bytes[0];
         if (redisReaderFeed(wire->reader, bytes, (size_t)got) != REDIS_OK) {
-            wire->error = "no memory to read";
+            wire->error = "out of memory to read";
             return false;
         }
     }

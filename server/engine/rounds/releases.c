@@ -223,8 +223,9 @@ void debts_tick(struct debts *debts, int64_t now_us)
         LOG_WARN, "releases_dropped",
         (struct log_field[]){
             LOG_N("count", (int64_t)(dropped - debts->told)),
-            LOG_S("detail", "too many releases wait for unreachable "
-                            "nodes: these keys stay until their TTL ends"),
+            LOG_S("detail",
+                  "too many releases wait for unreachable nodes, so these were "
+                  "dropped: their keys stay until they expire"),
             LOG_END});
     debts->told = dropped;
     debts->told_us = now_us;
