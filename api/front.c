@@ -694,7 +694,7 @@ static bool front_start(struct front *front, const struct front_setup *setup,
                         char error[FRONT_ERROR_MAX])
 {
     front->connections_max = (uint64_t)setup->connections_max;
-    (void)snprintf(error, FRONT_ERROR_MAX, "no memory for the HTTP server");
+    (void)snprintf(error, FRONT_ERROR_MAX, "out of memory for the HTTP server");
     if (!connections_init(&front->connections, setup->loop, setup->metrics))
         return false;
     if (!service_open(&front->service, setup->loop, error))
@@ -728,7 +728,7 @@ struct front *front_new(const struct front_setup *setup,
 {
     struct front *front = calloc(1, sizeof *front);
     if (front == NULL) {
-        (void)snprintf(error, FRONT_ERROR_MAX, "no memory");
+        (void)snprintf(error, FRONT_ERROR_MAX, "out of memory");
         return NULL;
     }
     jsonload_init();

@@ -78,7 +78,7 @@ static void describe_full(const struct service *service,
                           const struct engine_result *result,
                           char detail[PROBLEM_DETAIL_MAX])
 {
-    const char *separator = "; no memory for new locks (OOM) on ";
+    const char *separator = "; out of memory for new locks (OOM) on ";
     size_t len = strlen(detail);
     bool is_full = false;
     for (int i = 0; i < result->total; i++)

@@ -34,7 +34,7 @@ static bool access_update(struct access *access,
         return false;
     if (!accounts_set(&access->accounts, identities, clock_now_us())) {
         identities_free(identities);
-        identities_explain(access->path, "no memory", error);
+        identities_explain(access->path, "out of memory", error);
         return false;
     }
     log_write(LOG_INFO, "auth_file_read",
@@ -47,7 +47,7 @@ static bool access_update(struct access *access,
 struct access *access_new(const char *path, char error[IDENTITIES_TEXT_MAX])
 {
     struct access *access = calloc(1, sizeof *access);
-    identities_explain(path, "no memory", error);
+    identities_explain(path, "out of memory", error);
     if (access == NULL)
         return NULL;
     access->path = path;

@@ -296,7 +296,7 @@ struct audit *audit_open(const struct audit_setup *setup, char *error,
                          size_t size)
 {
     struct audit *audit = calloc(1, sizeof *audit);
-    const char *reason = "no memory";
+    const char *reason = "out of memory";
     if (audit == NULL)
         goto failed;
     *audit = (struct audit){
@@ -309,7 +309,7 @@ struct audit *audit_open(const struct audit_setup *setup, char *error,
     audit->retry = loop_timer_new(setup->loop, on_retry, audit);
     if (audit->retry != NULL)
         return audit;
-    reason = "no memory";
+    reason = "out of memory";
 failed:
     (void)snprintf(error, size,
                    "--audit-log: \"%.200s\": %s; it must be - or a file that "

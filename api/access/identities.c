@@ -252,7 +252,7 @@ static bool add_line(struct identities *all, struct span line, int number,
                                   ((size_t)all->count + 1) * sizeof *all->list);
     all->list = (struct identity *)(void *)list;
     if (!has_room)
-        return identities_fail(error, "no memory");
+        return identities_fail(error, "out of memory");
     struct identity *it = &all->list[all->count++];
     *it = (struct identity){.line = number};
     reason = read_identity(line, it);
@@ -335,7 +335,7 @@ struct identities *identities_parse(struct span text,
     if (all != NULL)
         all->text = malloc(text.len + 1);
     if (all == NULL || all->text == NULL) {
-        (void)identities_fail(error, "no memory");
+        (void)identities_fail(error, "out of memory");
         identities_free(all);
         return NULL;
     }
@@ -382,7 +382,7 @@ static struct identities *read_file(const char *path, mode_t *mode,
     else if (error == EFBIG)
         fail_file(reason, "it is larger than 1 MiB");
     else
-        fail_file(reason, error == ENOMEM ? "no memory" : strerror(error));
+        fail_file(reason, error == ENOMEM ? "out of memory" : strerror(error));
     free(text);
     return identities;
 }

@@ -281,7 +281,7 @@ static bool tls_is_trusted(gnutls_session_t library)
         gnutls_datum_t text = {NULL, 0};
         rc = gnutls_certificate_verification_status_print(
             status, GNUTLS_CRT_X509, &text, 0);
-        tls_log_refusal(rc >= 0 ? (const char *)text.data : "no memory");
+        tls_log_refusal(rc >= 0 ? (const char *)text.data : "out of memory");
         gnutls_free(text.data);
     }
     return false;

@@ -74,7 +74,7 @@ static const char *key_reason(int rc)
         return "is encrypted; give it without a passphrase, and readable only "
                "by redlockd";
     case GNUTLS_E_MEMORY_ERROR:
-        return "no memory";
+        return "out of memory";
     default:
         return "contains no private key in PEM";
     }
@@ -137,7 +137,7 @@ static bool use_list(const struct reader *reader, struct certificates *it,
         return certificates_fail(reader, file, reason);
     }
     if (gnutls_certificate_set_x509_crl(it->credentials, &list, 1) < 0)
-        return certificates_fail(reader, file, "no memory");
+        return certificates_fail(reader, file, "out of memory");
     int64_t until_s = gnutls_x509_crl_get_next_update(list);
     if (until_s > 0 && (it->crl_until_s == 0 || until_s < it->crl_until_s))
         it->crl_until_s = until_s;
@@ -158,7 +158,7 @@ static bool load_crl(const struct reader *reader, struct certificates *it,
     if (!certificates_read_file(reader, file, &text, &mode))
         return false;
     bool is_done = certificates_parse(&authorities, ca) ||
-                   certificates_fail(reader, file, "no memory");
+                   certificates_fail(reader, file, "out of memory");
     if (is_done && (gnutls_x509_crl_list_import2(&lists, &count, &text,
                                                  GNUTLS_X509_FMT_PEM, 0) < 0 ||
                     count == 0)) {
@@ -189,7 +189,7 @@ static bool load_ca(const struct reader *reader, struct certificates *it)
                certificates_fail(
                    reader, file,
                    count == GNUTLS_E_MEMORY_ERROR
-                       ? "no memory"
+                       ? "out of memory"
                        : "names no file, and the system has no CAs: install "
                          "ca-certificates, or name the PEM file of your CA");
     }

@@ -327,8 +327,8 @@ static const struct family families[] = {
      "acquires had left out got them.",
      ONE(early_replications)},
     {"locks_thin_total", "counter",
-     "Locks that were not replicated: their validity ended while a voting node "
-     "lacked them, or too many nodes did.",
+     "Locks that were not replicated: their validity expired while a voting "
+     "node lacked them, or too many locks had to be replicated.",
      ONE(locks_thin)},
     {"releases_pending", "gauge",
      "Releases under way, and those that a node has yet to receive.",

@@ -381,7 +381,7 @@ static enum node_state take_persistence(struct handshake *handshake,
             continue;
         snprintf(what, sizeof what, "%s is ", persistence[i][0]);
         span_print(value, sizeof value, found);
-        add_reason(handshake, what, value[0] != '\0' ? value : "not told");
+        add_reason(handshake, what, value[0] != '\0' ? value : "not reported");
     }
     return STATE_NONE;
 }

@@ -348,7 +348,7 @@ server_is_probed() {
     local host=${REDLOCKD_URL#http://}
     gives 0 "" ready && [ -z "$said" ] &&
         gives 1 "$dead: " ready --url $dead &&
-        gives 64 "asks one server, not 2" ready --url $dead --url $dead &&
+        gives 64 "checks one server, not 2" ready --url $dead --url $dead &&
         REDLOCKD_URL=$dead REDLOCKD_LISTEN=$host gives 0 "" ready &&
         REDLOCKD_LISTEN=0.0.0.0:${host#*:} gives 0 "" ready &&
         REDLOCKD_LISTEN=$host gives 1 "$dead: " ready --url $dead &&

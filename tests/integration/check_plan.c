@@ -103,7 +103,7 @@ static int number_behind(const char *begin)
     return (int)strtol(at + strlen(begin), NULL, 10);
 }
 
-static const char held[] = "\nheld: the locks that were granted so far end "
+static const char held[] = "\nheld: the locks that were granted so far expire "
                            "within ";
 
 SUITE(plan, .timeout_s = 120, .set_up_once = begin_and_serve,
@@ -185,7 +185,8 @@ TEST(story_65_other_names_need_a_majority_of_the_old_ones)
     node_kill(&world.nodes[2]);
     EXPECT_PLAN(REFUSED, world_name_nodes("--config-epoch 2", "abc", usual));
     EXPECT("\nmissing: c\n");
-    EXPECT("\nrefused: of the 5 old names, 2 are here with all their memory, "
+    EXPECT("\nrefused: of the 5 old names, 2 are in this list with all their "
+           "data, "
            "and 3 are needed");
     world_stop();
 }

@@ -385,7 +385,7 @@ TEST(a_bad_list_changes_nothing)
     reload("contains no list of revoked certificates in PEM");
     authority_make(&other, "theirs"); /* the same name, another key */
     authority_revoke(&other, list, NULL, 0, 0);
-    reload("is not signed by one of --tls-client-ca");
+    reload("is not signed by a CA of --tls-client-ca");
     authority_free(&other);
     ck_assert(is_let_in(&good) && !is_let_in(&bad));
     expect_refused_files("crl", 1);

@@ -319,7 +319,7 @@ TEST(without_memory_there_is_none)
         parse(span_of(text));
         if (all != NULL)
             break;
-        ck_assert_str_eq(error, "no memory");
+        ck_assert_str_eq(error, "out of memory");
         ck_assert_int_lt(left, 20);
     }
     starve.is_on = false;
@@ -394,6 +394,6 @@ TEST(without_memory_it_says_so)
     starve.is_on = true;
     for (int left = 1; left <= 4; left++) {
         starve.left = left;
-        expect(path, " no memory");
+        expect(path, " out of memory");
     }
 }

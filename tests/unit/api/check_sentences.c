@@ -286,8 +286,9 @@ static const struct {
      "3 of 5 nodes did not vote, 3 votes are needed; the outcome is unknown: "
      "send the request again"},
     {LOCK_ACQUIRE, UNFIT(OUT_OF_MEMORY),
-     "3 of 5 nodes did not vote, 3 votes are needed; nothing was granted; no "
-     "memory for new locks (OOM) on a, b, c: raise maxmemory, or free memory "
+     "3 of 5 nodes did not vote, 3 votes are needed; nothing was granted; out "
+     "of memory for new locks (OOM) on a, b, c: raise maxmemory, or free "
+     "memory "
      "there"},
     {LOCK_ACQUIRE, VOTE_KEY_REFUSED,
      "the nodes do not allow redlockd's user to access this resource's key; "
