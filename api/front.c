@@ -246,7 +246,7 @@ static enum MHD_Result note_value(void *cls, enum MHD_ValueKind kind,
     if (kind == MHD_HEADER_KIND)
         head_add_line(head, name_span, value_span);
     else
-        head_add_argument(head, name_span, value_span);
+        head_add_parameter(head, name_span, value_span);
     return MHD_YES;
 }
 

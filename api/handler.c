@@ -188,27 +188,27 @@ static void respond_metrics(const struct service *service,
 
 /* ---- lists: of locks, and of the permits of a pool ---------------------- */
 
-/* reason NULL: the argument is good. */
-static void list_note_fault(struct faults *errors, enum query_argument argument,
-                            const char *reason)
+/* reason NULL: the query parameter is good. */
+static void list_note_fault(struct faults *errors,
+                            enum query_parameter parameter, const char *reason)
 {
     char pointer[FAULT_POINTER_MAX];
-    (void)snprintf(pointer, sizeof pointer, "/%s", query_names[argument]);
+    (void)snprintf(pointer, sizeof pointer, "/%s", query_names[parameter]);
     if (reason != NULL)
         faults_add(errors, pointer, "the query parameter %s %s",
-                   query_names[argument], reason);
+                   query_names[parameter], reason);
 }
 
 static_assert((int)PAGE_SIZE_MAX == (int)POOL_SLOTS_MAX, "one text is enough");
 
 /* Of text as long as room. NULL, or why it is refused. */
 static const char *list_read_size(const struct query *query,
-                                  enum query_argument argument,
+                                  enum query_parameter parameter,
                                   struct span room, int *size)
 {
     struct span text;
     const char *reason =
-        query_read(query, argument, (char *)room.ptr, room.len, &text);
+        query_read(query, parameter, (char *)room.ptr, room.len, &text);
     if (reason != NULL)
         return reason;
     *size = http_list_size(text);

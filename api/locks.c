@@ -600,9 +600,9 @@ static bool begin_with_body(const struct service *service,
 }
 
 /*
- * What the arguments of a watch say: the version that is known, which is read
- * into room, and how long to wait for another; 0: it does not wait, or does not
- * say for what. False: the answer tells which is wrong.
+ * What the query parameters of a watch say: the version that is known, which is
+ * read into room, and how long to wait for another; 0: it does not wait, or
+ * does not say for what. False: the answer tells which is wrong.
  */
 static bool read_watch(const struct http_call *call, char room[VERSION_MAX],
                        struct span *known, int64_t *wait_ms)

@@ -6,7 +6,8 @@
 
 #include "../../server/base/address.h"
 
-/* What the library takes for each field, argument and cookie, beside its text.
+/* What the library takes for each field, query parameter and cookie, beside its
+ * text.
  */
 enum { VALUE_COST = 80 };
 
@@ -132,7 +133,7 @@ void head_add_line(struct head *head, struct span name, struct span value)
     head_add(head, name, value);
 }
 
-void head_add_argument(struct head *head, struct span name, struct span value)
+void head_add_parameter(struct head *head, struct span name, struct span value)
 {
     head->cost += VALUE_COST;
     query_add(&head->query, name, value);

@@ -45,8 +45,8 @@ enum {
     FAULT_DETAIL_MAX = 240,
 };
 
-/* What is wrong with one member of a body, one argument or one header field;
- * pointer as in RFC 6901. */
+/* What is wrong with one member of a body, one query parameter or one header
+ * field; pointer as in RFC 6901. */
 struct fault {
     char pointer[FAULT_POINTER_MAX + 1];
     char detail[FAULT_DETAIL_MAX + 1];
