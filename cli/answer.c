@@ -122,7 +122,7 @@ static enum answer verdict_of_other(long status)
 {
     bool is_busy = status == HTTP_TOO_MANY || status == 408 || status == 425;
     bool is_broken = status >= 500 && status != 501 && status != 505;
-    return is_busy || is_broken ? ANSWER_UNAVAILABLE : ANSWER_FOREIGN;
+    return is_busy || is_broken ? ANSWER_UNAVAILABLE : ANSWER_NOT_REDLOCKD;
 }
 
 static enum answer verdict_of_problem(long status, const char *code)
@@ -146,7 +146,7 @@ enum answer answer_judge(const struct fetch_answer *answer,
     if (answer->is_starved)
         return ANSWER_STARVED;
     if (answer->is_no_http || answer->is_no_tls || answer->is_endless)
-        return ANSWER_FOREIGN;
+        return ANSWER_NOT_REDLOCKD;
     /* a gateway in front may check identities, too */
     if (answer->is_untrusted || answer->status == HTTP_UNAUTHORIZED ||
         answer->status == HTTP_FORBIDDEN)
@@ -155,7 +155,7 @@ enum answer answer_judge(const struct fetch_answer *answer,
         return ANSWER_UNAVAILABLE;
     if (is_good(answer->status))
         return is_success(answer->body, question) ? ANSWER_DONE
-                                                  : ANSWER_FOREIGN;
+                                                  : ANSWER_NOT_REDLOCKD;
     return is_problem(answer->body)
                ? verdict_of_problem(answer->status,
                                     fetch_text(answer->body, "code"))
@@ -206,12 +206,12 @@ static void explain_other(const struct fetch_answer *answer,
 {
     char came[CAME_SIZE];
     const char *advice = "";
-    bool is_foreign = answer->is_no_http || answer->is_endless ||
-                      is_good(answer->status) ||
-                      verdict_of_other(answer->status) == ANSWER_FOREIGN;
+    bool is_other = answer->is_no_http || answer->is_endless ||
+                    is_good(answer->status) ||
+                    verdict_of_other(answer->status) == ANSWER_NOT_REDLOCKD;
     if (answer->is_no_http && answer->line[0] == 0x15) /* an alert */
         advice = "; the server speaks TLS: write https://";
-    else if (is_foreign)
+    else if (is_other)
         advice = "; is it the URL of a redlockd?";
     tell_came(answer, came);
     (void)snprintf(detail, ANSWER_DETAIL_SIZE,
@@ -303,8 +303,8 @@ int answer_status(const struct options *options, enum answer verdict)
         return EXIT_USAGE_ERROR;
     case ANSWER_DENIED:
         return EXIT_DENIED;
-    case ANSWER_FOREIGN:
-        return EXIT_FOREIGN;
+    case ANSWER_NOT_REDLOCKD:
+        return EXIT_NOT_REDLOCKD;
     case ANSWER_UNAVAILABLE:
         return EXIT_NO_QUORUM;
     case ANSWER_STARVED:

@@ -106,8 +106,8 @@ struct attempts {
 static void note_hopes(struct attempts *attempts,
                        const struct fetch_answer *answer, enum answer verdict)
 {
-    bool is_foreign = verdict == ANSWER_FOREIGN;
-    if (verdict != ANSWER_DENIED && !is_foreign) {
+    bool is_other = verdict == ANSWER_NOT_REDLOCKD;
+    if (verdict != ANSWER_DENIED && !is_other) {
         attempts->hopeless = 0;
         return;
     }
@@ -115,7 +115,7 @@ static void note_hopes(struct attempts *attempts,
         attempts->may_pass = false;
         attempts->hope_us = clock_now_us() + TELL_US;
     }
-    attempts->may_pass |= is_foreign && answer_may_pass(answer);
+    attempts->may_pass |= is_other && answer_may_pass(answer);
 }
 
 /*
@@ -426,7 +426,7 @@ static enum answer judge_repeat(struct replicas *replicas,
 {
     const char *why = NULL;
     if (!read_lock(replicas, fresh, answer))
-        return ANSWER_FOREIGN;
+        return ANSWER_NOT_REDLOCKD;
     if (strcmp(fresh->id, lock->id) != 0)
         why = "its permits were free meanwhile";
     else if (answer->status != HTTP_OK)
@@ -478,7 +478,7 @@ enum answer replicas_renew_hold(struct replicas *replicas, struct lock *lock,
                                            0, part_ms(give_up_us), &answer);
         if (verdict == ANSWER_DONE) {
             verdict = judge_repeat(replicas, lock, &answer, &fresh);
-            if (verdict != ANSWER_FOREIGN)
+            if (verdict != ANSWER_NOT_REDLOCKD)
                 *lock = fresh; /* also to release it */
         } else if (verdict == ANSWER_HELD) {
             verdict = judge_holder(replicas, lock, &answer, &attempts);

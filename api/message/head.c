@@ -287,8 +287,8 @@ static bool head_is_local(struct span host)
     return inet_pton(AF_INET, text, &v4) == 1;
 }
 
-static bool head_is_foreign(struct span origin, struct span host,
-                            const char *allowed_hosts)
+static bool head_is_cross_origin(struct span origin, struct span host,
+                                 const char *allowed_hosts)
 {
     const char *mark = memmem(origin.ptr, origin.len, "://", 3);
     if (mark == NULL)
@@ -320,7 +320,8 @@ struct head_refusal head_check_page(const struct head *head,
             PROBLEM_HOST_NOT_ALLOWED,
             "Host is not an IP address, localhost, a name without a dot, or in "
             "--allowed-hosts; add it there"};
-    if ((origin.ptr != NULL && head_is_foreign(origin, host, allowed_hosts)) ||
+    if ((origin.ptr != NULL &&
+         head_is_cross_origin(origin, host, allowed_hosts)) ||
         (span_is_like(site, span_of("cross-site")) && !opens_page))
         return (struct head_refusal){
             PROBLEM_FOREIGN_ORIGIN,

@@ -501,7 +501,7 @@ static void env_name(const struct option *option, char out[NAME_SIZE])
  * service called redlockd-reuse, REDLOCKD_REUSE_PORT is one of them, so the
  * value counts, too.
  */
-static bool env_is_foreign(const char *entry)
+static bool env_is_unrelated(const char *entry)
 {
     static const char form[] =
         "^REDLOCKD(_[A-Z0-9_]+)?_"
@@ -510,9 +510,9 @@ static bool env_is_foreign(const char *entry)
     regex_t regex;
     if (regcomp(&regex, form, REG_EXTENDED | REG_NOSUB) != 0)
         return false; /* no memory: it is treated as one of ours */
-    bool is_foreign = regexec(&regex, entry, 0, NULL, 0) == 0;
+    bool is_unrelated = regexec(&regex, entry, 0, NULL, 0) == 0;
     regfree(&regex);
-    return is_foreign;
+    return is_unrelated;
 }
 
 /* The value of name in envp; NULL if unset or empty. */
@@ -521,7 +521,7 @@ static const char *env_get(char **envp, const char *name)
     size_t len = strlen(name);
     for (; *envp; envp++)
         if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=' &&
-            !env_is_foreign(*envp))
+            !env_is_unrelated(*envp))
             return (*envp)[len + 1] ? *envp + len + 1 : NULL;
     return NULL;
 }
@@ -557,7 +557,7 @@ static bool check_env(struct reader *reader, char **envp)
         char shown[NAME_SIZE];
         struct span text = {*envp, strcspn(*envp, "=")};
         if (strncmp(*envp, env_prefix, sizeof env_prefix - 1) != 0 ||
-            env_is_known(text) || env_is_foreign(*envp))
+            env_is_known(text) || env_is_unrelated(*envp))
             continue;
         const char *name = *envp + sizeof env_prefix - 1;
         return config_refuse(reader,

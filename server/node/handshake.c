@@ -213,7 +213,8 @@ static enum node_state take_rights(struct handshake *handshake,
 
 /* ---- errors -------------------------------------------------------------- */
 
-/* An old or foreign server that does not know AUTH may repeat the password. */
+/* An old server, or another program, that does not know AUTH may repeat the
+ * password. */
 static enum node_state refuse_auth(struct handshake *handshake,
                                    struct span words)
 {

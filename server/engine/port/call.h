@@ -317,8 +317,8 @@ struct call_reply {
                           replace, 0: there is none */
     int64_t listeners; /* deleted: connections that were told; 0: none, or
                           nobody listens */
-    struct span value; /* held: the first VALUE_MAX bytes; empty: foreign, or
-                          a shared lock */
+    struct span value; /* held: the first VALUE_MAX bytes; empty: another type,
+                          or a shared lock */
     int64_t holders;   /* held, of a shared lock: how many */
     struct call_probe probe; /* probe */
     int64_t cursor;          /* scan: where to go on; 0: this was all */

@@ -156,8 +156,8 @@ local function may_take(lock)
 end
 
 -- The reply if a lock is held by a key of any type, with or without TTL. A sorted
--- set of tokens is a shared lock, whose holders are counted; a foreign type has
--- an empty value. Only its first 256 bytes: a token has at most 255, so this
+-- set of tokens is a shared lock, whose holders are counted; a key of another type
+-- has an empty value. Only its first 256 bytes: a token has at most 255, so this
 -- shows whether the whole value is equal, and bounds the reply.
 --
 -- HELD pttl value | SHARED pttl holders
