@@ -178,7 +178,7 @@ static bool line_take_reply(struct line *line)
         break;
     }
     line_fail(line, STATE_GARBAGE,
-              wire_hears_tls(line->wire)
+              wire_receives_tls(line->wire)
                   ? "speaks TLS: write rediss:// instead of redis://"
                   : "sent data that is not a Redis reply, or is too long");
     return false;
@@ -199,7 +199,7 @@ static void line_read(struct line *line)
     while (line->state == LINE_HANDSHAKE && line_take_reply(line))
         continue;
     if (line->state >= LINE_UP) /* some may have come with the handshake's */
-        line->events.heard(line->events.ctx);
+        line->events.received(line->events.ctx);
     /* No poll would show an end of TLS behind the last bytes. */
     if ((line->state == LINE_HANDSHAKE || line->state == LINE_UP) &&
         wire_error(line->wire) != NULL)
@@ -404,8 +404,8 @@ static void line_resolve(struct line *line)
 
 /*
  * When the node times out: it owes something since the state began, or as the
- * owner says, and is heard meanwhile or not. If it owes nothing, it cannot time
- * out before it is checked again.
+ * owner says, and sends something meanwhile or not. If it owes nothing, it
+ * cannot time out before it is checked again.
  */
 static int64_t line_deadline_us(const struct line *line, int64_t now_us)
 {

@@ -40,7 +40,7 @@ struct line;
  * up       line.wire is connected, and line.handshake done. facts, whose run_id
  *          is the handshake's, lack has_moved
  *
- * heard    something may have been read: take all replies from line.wire. They
+ * received something may have been read: take all replies from line.wire. They
  *          came at line.heard_us
  *
  * down     the connection is lost, or an attempt failed; reason and detail, a
@@ -51,7 +51,7 @@ struct line;
  */
 struct line_events {
     void (*up)(void *ctx, const struct node_facts *facts);
-    void (*heard)(void *ctx); /* this one and owed_us: not if up closes it */
+    void (*received)(void *ctx); /* this one and owed_us: not if up closes it */
     void (*down)(void *ctx, enum node_state reason, const char *detail);
     int64_t (*owed_us)(void *ctx);
     void *ctx;

@@ -147,7 +147,7 @@ static bool link_take_reply(struct link *link)
 }
 
 /* One reading of the clock is right for all. */
-static void link_on_heard(void *ctx)
+static void link_on_received(void *ctx)
 {
     while (link_take_reply(ctx))
         continue;
@@ -250,7 +250,7 @@ struct link *link_new(int node, const struct line_setup *setup,
     for_calls.purpose = LINE_CALLS;
     for_rechecks.purpose = LINE_RECHECKS;
     for_rechecks.beside = &link->line;
-    const struct line_events of_calls = {link_on_up, link_on_heard,
+    const struct line_events of_calls = {link_on_up, link_on_received,
                                          link_on_down, link_owed_us, link};
     const struct line_events of_rechecks = {
         .up = on_recheck_up, .down = on_recheck_down, .ctx = link};

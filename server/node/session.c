@@ -107,10 +107,10 @@ struct session {
     int fd;
     int fault; /* errno of the socket */
     bool is_ready;
-    bool has_heard;  /* of the node */
-    bool is_plain;   /* it answered without TLS */
-    bool is_dry;     /* the socket had less than was asked for */
-    bool is_waiting; /* GnuTLS was told to come back */
+    bool has_received; /* of the node */
+    bool is_plain;     /* it answered without TLS */
+    bool is_dry;       /* the socket had less than was asked for */
+    bool is_waiting;   /* GnuTLS was told to come back */
     size_t owed;
     size_t turn_len; /* bytes since the socket was last said to have no more */
     size_t in_at, in_len;
@@ -141,10 +141,10 @@ static ssize_t session_pull(gnutls_transport_ptr_t arg, void *bytes,
         ssize_t got = recv(session->fd, session->in, IN_BYTES, 0);
         if (got <= 0)
             return got == 0 ? 0 : set_io_error(session, errno);
-        if (!session->has_heard) /* without TLS: "-ERR", "HTTP/1.1" */
+        if (!session->has_received) /* without TLS: "-ERR", "HTTP/1.1" */
             session->is_plain =
                 session->in[0] < RECORD_FIRST || session->in[0] > RECORD_LAST;
-        session->has_heard = true;
+        session->has_received = true;
         session->is_dry = got < IN_BYTES;
         session->turn_len += (size_t)got;
         session->in_at = 0;

@@ -245,7 +245,7 @@ int64_t wire_certificate_until_s(const struct wire *wire)
     return wire->session != NULL ? session_until_s(wire->session) : 0;
 }
 
-bool wire_hears_tls(const struct wire *wire)
+bool wire_receives_tls(const struct wire *wire)
 {
     return wire->first == TLS_ALERT;
 }

@@ -103,7 +103,7 @@ LACKING = [
           "a_refused_reader_keeps_what_it_had", "server/node/scripts/share.lua",
           "if added[i] then", "if true then"),
     plant("probe that does not tell of memory", "unit full", "a_probe_beats_and_tells_of_it",
-          "server/node/scripts/permission.lua", "is_short and 1 or 0, heard", "0, heard"),
+          "server/node/scripts/permission.lua", "is_short and 1 or 0, learned", "0, learned"),
     plant("own lock that a full node does not repeat", "unit full",
           "a_repeat_replaces_its_own_lock", "server/node/scripts/repeat.lua",
           "go_on_without_memory() -- it", "is_new = false -- it"),

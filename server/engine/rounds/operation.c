@@ -652,7 +652,7 @@ static bool operation_decide(struct operation *it)
     struct round *round = &it->round;
     enum verdict verdict = operation_judge(it);
     if (verdict == VERDICT_OPEN ||
-        (round_with(round, VOTE_PENDING) & it->request.heard) != 0)
+        (round_with(round, VOTE_PENDING) & it->request.awaited) != 0)
         return false;
     int64_t now_us = environment_now(env);
     metrics_observe(&env->metrics->round_duration[round->kind],

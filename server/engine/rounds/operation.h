@@ -80,8 +80,8 @@ struct request {
     /* acquire of a shared lock with a key: TOKEN_NONCE_BYTES with which the
        tokens of its earlier tries begin; NULL: there were none */
     const unsigned char *nonce;
-    uint16_t own;   /* bit per node: an earlier try may be there */
-    uint16_t heard; /* bit per node: no verdict before its answer */
+    uint16_t own;     /* bit per node: an earlier try may be there */
+    uint16_t awaited; /* bit per node: no verdict before its answer */
     enum request_owner owned_by;
     void *client;
 };

@@ -109,8 +109,9 @@ static enum debt_kind debts_kind_of(const struct debts *debts, int node,
     if (nodes_refusal(nodes, node, CALL_RELEASE) == STATE_NONE ||
         median_us == 0 || !token_parse(token, &parts))
         return DEBT_SURE;
-    int64_t away_us = now_us - debts->seen_us[node] - MARGIN_US;
-    return parts.number <= median_us - away_us ? DEBT_SURE : DEBT_UNLIKELY;
+    int64_t unreachable_us = now_us - debts->seen_us[node] - MARGIN_US;
+    return parts.number <= median_us - unreachable_us ? DEBT_SURE
+                                                      : DEBT_UNLIKELY;
 }
 
 static void note_dropped(struct debts *debts, enum debt_kind kind)

@@ -127,7 +127,8 @@ struct takeover_node {
     char quarantine[CALL_STATE_MAX + 1];
     char taken[CALL_STATE_MAX + 1]; /* or would be; "": it tells nothing */
     char passed[CALL_STATE_MAX + 1];
-    char heard[NODES_MAX][INCARNATION_LEN + 1]; /* incarnations of the others */
+    char learned[NODES_MAX]
+                [INCARNATION_LEN + 1]; /* incarnations of the others */
     int64_t since_us; /* this quarantine record was first seen */
     int64_t end_us;   /* the last of its promises ends */
     int64_t number;   /* the greatest that it has accepted */

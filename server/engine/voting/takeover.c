@@ -130,7 +130,7 @@ void takeover_on_probe(struct members *members, int node,
     if (probe->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
     for (int i = 0; i < NODES_MAX; i++)
-        witness_read(&members->witness, node, probe, i, it->heard[i]);
+        witness_read(&members->witness, node, probe, i, it->learned[i]);
 }
 
 void takeover_on_lost(struct takeover *takeover, int node)
@@ -183,9 +183,9 @@ static bool is_replaced(const struct takeover *takeover, int node,
     if (incarnation.len != INCARNATION_LEN)
         return true;
     for (int i = 0; i < NODES_MAX; i++) {
-        const char *heard = takeover->node[i].heard[node];
-        if ((tellers & 1u << i) != 0 && strlen(heard) == INCARNATION_LEN &&
-            memcmp(heard, incarnation.ptr, INCARNATION_LEN) > 0)
+        const char *learned = takeover->node[i].learned[node];
+        if ((tellers & 1u << i) != 0 && strlen(learned) == INCARNATION_LEN &&
+            memcmp(learned, incarnation.ptr, INCARNATION_LEN) > 0)
             return true;
     }
     return false;

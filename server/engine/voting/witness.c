@@ -96,8 +96,8 @@ struct span witness_text(const struct witness *witness, int node, char *text,
  * A number above EXACT_MAX is ignored: no memory has such a generation, and a
  * node with such a high-water mark would never vote again.
  */
-static void hear_generation(struct witness_node *it, int64_t generation,
-                            int64_t now_us)
+static void learn_generation(struct witness_node *it, int64_t generation,
+                             int64_t now_us)
 {
     if (generation > EXACT_MAX || generation <= it->high_water)
         return;
@@ -158,7 +158,7 @@ void witness_on_told(struct witness *witness, int node,
         int64_t generation = witness_read(witness, node, probe, i, incarnation);
         if (incarnation[0] == '\0')
             continue;
-        hear_generation(&witness->node[i], generation, now_us);
+        learn_generation(&witness->node[i], generation, now_us);
         witness_on_incarnation(witness, i, incarnation, now_us);
         if (probe->word == PROBE_ADMITTED)
             note_carrier(&witness->node[i], node, incarnation);

@@ -91,7 +91,7 @@ local function promise(ttl_ms, bucket, digits, is_above, field, value)
     redis.call('HSET', state, 'generation', text, bucket or 'generation', digits or text,
         is_above and 'max_token' or bucket or 'generation', digits or text, field or 'generation',
         value or text)
-    -- Only now: a server that heard of a generation which is not there would take
+    -- Only now: a server that learned of a generation which is not there would take
     -- this data for older data.
     generation = raised
 end
