@@ -358,11 +358,12 @@ void exchange_note_answer(const struct exchange *it, struct log_limit *limit,
         metrics_observe(&metrics->request_duration[request->counted_as],
                         took_us);
     /* of a probe the log has a line already for why: the quorum, or the end */
-    bool is_told =
+    bool is_reported =
         response->status >= 500 &&
         !(request->counted_as == METRICS_PROBE && response->status == 503);
     if (log_is_enabled(LOG_DEBUG))
         exchange_log(LOG_DEBUG, request, took_us, 0);
-    else if ((is_told || took_us > slow_us) && log_limit_take(limit, now_us))
+    else if ((is_reported || took_us > slow_us) &&
+             log_limit_take(limit, now_us))
         exchange_log(LOG_INFO, request, took_us, limit->dropped);
 }

@@ -29,8 +29,8 @@ static int64_t retry_blindly_ms(enum lock_call call,
 }
 
 /* readers_max: of those that the request may join; INT64_MAX: it is a writer */
-static void tell_held(const struct engine_result *result, int limit,
-                      int64_t readers_max, struct problem *problem)
+static void report_held(const struct engine_result *result, int limit,
+                        int64_t readers_max, struct problem *problem)
 {
     problem->code = PROBLEM_LOCK_HELD;
     problem->detail =
@@ -129,9 +129,10 @@ static void describe_no_quorum(const struct service *service,
 }
 
 /* Names the limit that was reached. */
-static void tell_full(const struct service *service,
-                      const struct engine_result *result,
-                      char detail[PROBLEM_DETAIL_MAX], struct problem *problem)
+static void report_full(const struct service *service,
+                        const struct engine_result *result,
+                        char detail[PROBLEM_DETAIL_MAX],
+                        struct problem *problem)
 {
     bool is_queue = result->is_queue_full;
     problem->code = PROBLEM_TOO_MANY_WAITERS;
@@ -168,9 +169,9 @@ static void respond_failure(const struct service *service,
                               .waited_ms = http_waited_ms(call)};
     switch (result->outcome) {
     case OUTCOME_HELD:
-        tell_held(result, call->limit,
-                  call->is_shared ? service->config->max_readers : INT64_MAX,
-                  &problem);
+        report_held(result, call->limit,
+                    call->is_shared ? service->config->max_readers : INT64_MAX,
+                    &problem);
         break;
     case OUTCOME_VALIDITY_EXHAUSTED:
         problem.code = PROBLEM_VALIDITY_EXHAUSTED;
@@ -211,7 +212,7 @@ static void respond_failure(const struct service *service,
         problem.votes = result;
         break;
     case OUTCOME_TOO_MANY_WAITERS:
-        tell_full(service, result, detail, &problem);
+        report_full(service, result, detail, &problem);
         break;
     case OUTCOME_STOPPED:
         problem.code = PROBLEM_SHUTTING_DOWN;
@@ -718,17 +719,17 @@ void locks_answer(const struct service *service, struct http_call *call,
                    result->outcome == OUTCOME_FOUND ||
                    (result->outcome == OUTCOME_NOT_FOUND &&
                     call->kind == LOCK_INSPECT); /* it is free */
-    bool is_told = true;
+    bool is_reported = true;
     call->waited_ms = result->waited_ms;
     if (result->outcome == OUTCOME_HELD && call->caller->reserves_late)
         access_refuse_reservation(call);
     else if (!is_good)
         respond_failure(service, call, result);
     else
-        is_told = answer_success(service, call, result, now_us);
-    if (!is_told)
+        is_reported = answer_success(service, call, result, now_us);
+    if (!is_reported)
         problem_respond_overloaded(call, "not enough memory for the response");
-    if (!audit_note(service->audit, call, result) && is_good && is_told) {
+    if (!audit_note(service->audit, call, result) && is_good && is_reported) {
         /* it went well, and the audit log has no line of it: nobody is told */
         free(response->body);
         response->body = NULL;
@@ -736,11 +737,11 @@ void locks_answer(const struct service *service, struct http_call *call,
         respond_unaudited(call, true);
         if (is_grant) /* it is released */
             (void)audit_note(service->audit, call, result);
-        is_told = false;
+        is_reported = false;
     }
-    if (is_told || !is_grant || result->is_repeat)
+    if (is_reported || !is_grant || result->is_repeat)
         access_note(service->access, call, result, now_us);
-    if (!is_told)
+    if (!is_reported)
         (void)engine_abandon(engine, call->op);
     else if (!is_grant)
         engine_close(engine, call->op);

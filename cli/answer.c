@@ -73,8 +73,8 @@ static bool is_page(const json_t *body)
 
 static bool is_about(const json_t *body, const char *id)
 {
-    const char *told = fetch_text(body, "id");
-    return id == NULL ? answer_is_token(told) : strcmp(told, id) == 0;
+    const char *reported = fetch_text(body, "id");
+    return id == NULL ? answer_is_token(reported) : strcmp(reported, id) == 0;
 }
 
 /* Whether it has what an answer of a redlockd has. */
@@ -182,7 +182,7 @@ bool answer_may_be_done(const struct fetch_answer *answer, bool is_strict)
 /* ---- what people are told ------------------------------------------------ */
 
 /* What something else answered: status, type, where to, the first line. */
-static void tell_came(const struct fetch_answer *answer, char came[CAME_SIZE])
+static void report_came(const struct fetch_answer *answer, char came[CAME_SIZE])
 {
     char where[SHOWN_URL_SIZE] = "";
     if (*answer->location)
@@ -213,7 +213,7 @@ static void explain_other(const struct fetch_answer *answer,
         advice = "; the server speaks TLS: write https://";
     else if (is_other)
         advice = "; is it the URL of a redlockd?";
-    tell_came(answer, came);
+    report_came(answer, came);
     (void)snprintf(detail, ANSWER_DETAIL_SIZE,
                    "%s responded %s, which redlockd never does%s", replica,
                    came, advice);
@@ -224,16 +224,16 @@ static void explain_denial(const struct fetch_answer *answer,
                            char detail[ANSWER_DETAIL_SIZE])
 {
     char came[CAME_SIZE];
-    const char *told = fetch_text(answer->body, "detail");
+    const char *reported = fetch_text(answer->body, "detail");
     bool is_unknown = answer->status == HTTP_UNAUTHORIZED;
-    if (!*told) {
-        tell_came(answer, came);
-        told = came;
+    if (!*reported) {
+        report_came(answer, came);
+        reported = came;
     }
     (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s: %s (%ld)%s%s%s%s", replica,
                    is_unknown ? "not authenticated" : "not allowed",
-                   answer->status, told == came ? ": responded " : ": ", told,
-                   is_unknown ? "; " : "", is_unknown ? advice : "");
+                   answer->status, reported == came ? ": responded " : ": ",
+                   reported, is_unknown ? "; " : "", is_unknown ? advice : "");
 }
 
 static void explain_held(const json_t *holder, bool is_shared,
@@ -256,7 +256,7 @@ void answer_explain(const struct fetch_answer *answer,
                     const struct question *question, const char *advice,
                     bool is_shared, char detail[ANSWER_DETAIL_SIZE])
 {
-    const char *told = fetch_text(answer->body, "detail");
+    const char *reported = fetch_text(answer->body, "detail");
     const json_t *holder = json_object_get(answer->body, "held_by");
     char replica[SHOWN_URL_SIZE];
     shown_url(question->request.base, replica);
@@ -282,8 +282,8 @@ void answer_explain(const struct fetch_answer *answer,
         explain_held(holder, is_shared, detail);
     else
         (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s%s%s",
-                       *told ? "" : replica, *told ? "" : ": ",
-                       *told ? told : fetch_text(answer->body, "code"));
+                       *reported ? "" : replica, *reported ? "" : ": ",
+                       *reported ? reported : fetch_text(answer->body, "code"));
 }
 
 /* ---- the exit status ----------------------------------------------------- */

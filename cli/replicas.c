@@ -22,7 +22,7 @@ enum {
     HOLDERS_PAUSE_US = 50000,
     HELD_ASKS = 5, /* of an acquire that is given up: as many replicas may stand
                       behind one address, and one of them has its wait */
-    TELL_US = 5000000, /* from the first failure of an acquire to a message */
+    REPORT_US = 5000000, /* from the first failure of an acquire to a message */
 };
 
 bool replicas_open(struct replicas *replicas, const struct options *options,
@@ -78,15 +78,15 @@ static enum answer ask_one(struct replicas *replicas, struct question *question,
 /* The pause after each replica has failed rounds times: longer, and random. */
 static int64_t backoff_ms(int rounds, const struct fetch_answer *answer)
 {
-    int64_t told_ms = at_most(answer->retry_after_ms, BACKOFF_LAST_MS) / 2;
+    int64_t reported_ms = at_most(answer->retry_after_ms, BACKOFF_LAST_MS) / 2;
     int64_t most_ms = BACKOFF_FIRST_MS;
     uint32_t bits = 0;
     for (int i = 1; i < rounds && most_ms < BACKOFF_LAST_MS; i++)
         most_ms *= 2;
     if (answer->status == HTTP_TOO_MANY) /* it would refuse until then */
-        told_ms = answer->retry_after_ms;
+        reported_ms = answer->retry_after_ms;
     random_bytes(&bits, sizeof bits);
-    return told_ms + bits % (most_ms + 1);
+    return reported_ms + bits % (most_ms + 1);
 }
 
 /* Counts the failures of a call over all replicas. */
@@ -98,8 +98,8 @@ struct attempts {
     bool may_have_done; /* the call: an answer was lost, or unclear */
     bool is_holders;    /* by the holder: short pauses, no message */
     int64_t give_up_us;
-    int64_t tell_us; /* when people are told; 0: nothing failed, or told */
-    int64_t hope_us; /* until then, what may pass is no end */
+    int64_t report_us; /* when people are told; 0: nothing failed, or told */
+    int64_t hope_us;   /* until then, what may pass is no end */
 };
 
 /* How many replicas in turn are of no use, for good or for a while. */
@@ -113,7 +113,7 @@ static void note_hopes(struct attempts *attempts,
     }
     if (attempts->hopeless++ == 0) {
         attempts->may_pass = false;
-        attempts->hope_us = clock_now_us() + TELL_US;
+        attempts->hope_us = clock_now_us() + REPORT_US;
     }
     attempts->may_pass |= is_other && answer_may_pass(answer);
 }
@@ -129,7 +129,7 @@ static bool may_try_again(const struct replicas *replicas,
                           enum answer *verdict)
 {
     if (attempts->failed++ == 0 && !attempts->is_holders)
-        attempts->tell_us = clock_now_us() + TELL_US;
+        attempts->report_us = clock_now_us() + REPORT_US;
     note_hopes(attempts, answer, *verdict);
     if (attempts->hopeless == 0)
         attempts->may_have_done |= answer_may_be_done(
@@ -144,10 +144,10 @@ static bool may_try_again(const struct replicas *replicas,
     int64_t left_us = attempts->give_up_us - now_us;
     if (left_us <= 0)
         return false;
-    if (attempts->tell_us != 0 && now_us >= attempts->tell_us) {
+    if (attempts->report_us != 0 && now_us >= attempts->report_us) {
         complain("the lock is not acquired yet, trying again: %s",
                  replicas->detail);
-        attempts->tell_us = 0;
+        attempts->report_us = 0;
     }
     int rounds = attempts->failed / replicas->options->urls_count;
     int64_t pause_us = backoff_ms(rounds, answer) * US_PER_MS;

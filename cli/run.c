@@ -290,14 +290,15 @@ static int run_locked(struct run *run)
 static void wait_to_begin(struct run *run)
 {
     const char *text = getenv(delay_variable);
-    int64_t told_ms = text != NULL ? span_number(span_of(text), 5) : 0;
+    int64_t reported_ms = text != NULL ? span_number(span_of(text), 5) : 0;
     uint32_t chance;
     (void)unsetenv(delay_variable); /* the command is to have none of it */
-    if (told_ms <= 0 || told_ms > DELAY_MAX_MS)
+    if (reported_ms <= 0 || reported_ms > DELAY_MAX_MS)
         return;
-    run->delay_ms = told_ms;
+    run->delay_ms = reported_ms;
     random_bytes(&chance, sizeof chance);
-    int64_t wait_ms = told_ms / 2 + chance % (uint32_t)(told_ms / 2 + 1);
+    int64_t wait_ms =
+        reported_ms / 2 + chance % (uint32_t)(reported_ms / 2 + 1);
     struct timespec left = {wait_ms / MS_PER_S,
                             wait_ms % MS_PER_S * 1000 * US_PER_MS};
     while (nanosleep(&left, &left) != 0 && errno == EINTR)

@@ -202,7 +202,7 @@ static void print_refusal(const struct page *page)
         say(page,
             "of the %d old names, %d are in this list with all their data, and "
             "%d are needed: the old servers may go on with the others",
-            outlook->old_names, nodeset_count(outlook->tellers),
+            outlook->old_names, nodeset_count(outlook->reporters),
             quorum_of(outlook->old_names));
     say(page,
         ". Nothing is changed, this server grants no lock, and the old servers "

@@ -703,7 +703,7 @@ struct log_limit *access_refusals(struct access *access,
                                   const struct http_call *call)
 {
     struct account *account = account_of(access, call);
-    return account != NULL ? &account->told : NULL;
+    return account != NULL ? &account->reported : NULL;
 }
 
 /* ---- metrics ------------------------------------------------------------ */

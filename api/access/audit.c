@@ -38,7 +38,7 @@ static bool audit_flush(struct audit *audit)
     /* a pipe that is full is no failure yet: its reader is slow */
     bool is_failing = error != 0 && (audit->is_failing || error != EAGAIN);
     if (is_failing && !audit->is_failing)
-        log_tell(LOG_ERROR, "audit_not_written", strerror(error));
+        log_detail(LOG_ERROR, "audit_not_written", strerror(error));
     if (!is_failing && audit->is_failing)
         log_write(LOG_INFO, "audit_written_again", NULL);
     audit->is_failing = is_failing;
@@ -278,12 +278,12 @@ void audit_note_refusal(struct audit *audit, struct http_call *call,
     limit->burst = REFUSALS_BURST;
     if (!log_limit_take(limit, clock_now_us()))
         return;
-    struct span told = is_of_lock && names.len == 0
-                           ? route_names(&call->request->match, of_path)
-                           : names;
+    struct span reported = is_of_lock && names.len == 0
+                               ? route_names(&call->request->match, of_path)
+                               : names;
     begin_request(&json, "refused", call,
                   is_of_lock ? (int)call->kind : call->request->counted_as);
-    put_names(&json, told);
+    put_names(&json, reported);
     audit_put_answer(&json, call);
     if (limit->dropped > 0)
         json_put_integer(&json, "dropped", limit->dropped);
@@ -325,7 +325,7 @@ void audit_reopen(struct audit *audit)
     if (audit == NULL)
         return;
     if (!linefile_reopen(audit->file, &reason))
-        log_tell(LOG_ERROR, "audit_not_reopened", reason);
+        log_detail(LOG_ERROR, "audit_not_reopened", reason);
     (void)audit_flush(audit);
 }
 

@@ -158,7 +158,7 @@ static bool line_take_step(struct line *line, const struct wire_reply *reply)
         return false;
     }
     if (step == HANDSHAKE_TIME)
-        line->time_received_us = line->heard_us;
+        line->time_received_us = line->received_us;
     if (line->step < HANDSHAKE_STEPS)
         return true;
     line_come_up(line);
@@ -195,7 +195,7 @@ static void line_read(struct line *line)
         return;
     }
     if (has_read)
-        line->heard_us = clock_now_us();
+        line->received_us = clock_now_us();
     while (line->state == LINE_HANDSHAKE && line_take_reply(line))
         continue;
     if (line->state >= LINE_UP) /* some may have come with the handshake's */
@@ -413,7 +413,7 @@ static int64_t line_deadline_us(const struct line *line, int64_t now_us)
                           ? line->events.owed_us(line->events.ctx)
                           : line->state_us;
     int64_t since_us =
-        owed_us == 0 ? now_us : at_least(line->heard_us, owed_us);
+        owed_us == 0 ? now_us : at_least(line->received_us, owed_us);
     return since_us + line->setup.silence_us;
 }
 

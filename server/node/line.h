@@ -41,7 +41,7 @@ struct line;
  *          is the handshake's, lack has_moved
  *
  * received something may have been read: take all replies from line.wire. They
- *          came at line.heard_us
+ *          came at line.received_us
  *
  * down     the connection is lost, or an attempt failed; reason and detail, a
  *          sentence without secrets, say why
@@ -151,9 +151,9 @@ struct line {
     struct loop_timer *timer;
 
     enum line_state state;
-    int64_t state_us;   /* when the state began; failing: when it came up */
-    int64_t heard_us;   /* when something was read last; 0: never */
-    int64_t backoff_us; /* the longest next wait; 0: LINE_BACKOFF_FIRST_US */
+    int64_t state_us;    /* when the state began; failing: when it came up */
+    int64_t received_us; /* when something was read last; 0: never */
+    int64_t backoff_us;  /* the longest next wait; 0: LINE_BACKOFF_FIRST_US */
 
     struct line_names own_names;
     struct line_names *names;    /* its own, or those of the line beside it */

@@ -109,7 +109,7 @@ static bool link_take_call(struct link *link,
     if (reply->script.state == STATE_NO_PERMISSION)
         doubt_rights(link);
     link->events.reply(link->events.engine, link->node, reply->tag,
-                       &reply->script, reply->sent_us, link->line.heard_us);
+                       &reply->script, reply->sent_us, link->line.received_us);
     if (reply->script.vote != VOTE_UNREADABLE)
         return true;
     line_fail(&link->line, STATE_GARBAGE,
@@ -123,7 +123,7 @@ static bool link_take_reply(struct link *link)
     struct pipeline_reply reply;
     enum node_state state = STATE_GARBAGE;
     const char *detail = "sent data that is not a Redis reply, or is too long";
-    switch (pipeline_next(&link->pipeline, link->line.heard_us, &reply)) {
+    switch (pipeline_next(&link->pipeline, link->line.received_us, &reply)) {
     case PIPELINE_CALL:
         return link_take_call(link, &reply);
     case PIPELINE_LOADED:

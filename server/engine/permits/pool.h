@@ -77,7 +77,7 @@ int slotset_nth(const struct slotset *set, int n);
  */
 enum query_outcome {
     QUERY_OPEN, /* an answer that is still to come may matter */
-    QUERY_TOLD,
+    QUERY_REPORTED,
     QUERY_REFUSED,   /* a majority's ACL denies the keys */
     QUERY_NO_QUORUM, /* too few nodes answered */
 };

@@ -135,8 +135,8 @@ enum {
     INCARNATION_LEN = 26,     /* digits: a time, and chance */
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
     CALL_SCAN_MAX = 32000,    /* bytes that a scan finds; it stops at half */
-    CALL_TOKENS_TOLD = 100,   /* at most, by one call */
-    CALL_TRACE_MAX = 80,      /* a replication ID and two numbers */
+    CALL_TOKENS_REPORTED = 100, /* at most, by one call */
+    CALL_TRACE_MAX = 80,        /* a replication ID and two numbers */
     CALL_WITNESSES_MAX =
         (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + INCARNATION_LEN + 2),
 };

@@ -440,14 +440,14 @@ void members_on_probe(struct members *members, int node,
     if (it->phase == MEMBER_OTHER || it->phase == MEMBER_SUPERSEDED)
         it->other_us = it->left_us != 0 ? it->left_us : now_us;
     if (is_admitted || (it->is_restarted && it->was_durable && it->is_durable))
-        witness_on_told(&members->witness, node, probe, sent_us, now_us);
+        witness_on_report(&members->witness, node, probe, sent_us, now_us);
     else
         witness_on_lost(&members->witness, node);
     note_query(members);
     if (is_admitted) {
         firststart_forget(&members->start, node);
         members_on_generation(members, node, probe->generation);
-        rules_on_told(members, node, probe, now_us);
+        rules_on_report(members, node, probe, now_us);
     }
     if (it->phase == MEMBER_EMPTY)
         on_bare(members, node, now_us);

@@ -282,8 +282,8 @@ int64_t rules_probed_us(const struct members *members);
 int64_t rules_number(const struct members *members, int node);
 
 /* A probe of an admitted node told its promises. */
-void rules_on_told(struct members *members, int node,
-                   const struct call_probe *probe, int64_t now_us);
+void rules_on_report(struct members *members, int node,
+                     const struct call_probe *probe, int64_t now_us);
 
 /*
  * outdated  a later incarnation than that of its admission or quarantine record
@@ -382,7 +382,7 @@ enum takeover_when { TAKEOVER_NOW, TAKEOVER_POSSIBLE, TAKEOVER_EARLY };
 struct takeover_count {
     char base[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:"; "": none was seen */
     int names;                     /* that it has; 0: nobody knows */
-    uint16_t tellers;              /* these nodes tell what they promised */
+    uint16_t reporters;            /* these nodes tell what they promised */
     bool has_others;               /* other names may have counted them, too,
                                       or go on */
     bool is_dead;
@@ -421,7 +421,7 @@ void takeover_begin(struct takeover *takeover);
 void takeover_end(struct takeover *takeover, const char *base);
 
 /* True if the node is quarantined, and tells: it has not voted since. */
-bool takeover_tells(const struct takeover *takeover, int node);
+bool takeover_reports(const struct takeover *takeover, int node);
 
 /* The greatest epoch below ours of what was taken there, or would be, and of
  * the quarantine records that were passed since; 0: none. */

@@ -363,9 +363,9 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
     if (!clocks_judge(&nodes->clocks, now_us, &judgement))
         return;
     if (judgement.is_own)
-        log_tell(LOG_WARN, "own_clock_suspect",
-                 "the clocks of a majority of the nodes stepped at once; all "
-                 "clocks are measured again");
+        log_detail(LOG_WARN, "own_clock_suspect",
+                   "the clocks of a majority of the nodes stepped at once; all "
+                   "clocks are measured again");
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
         if (judgement.step_us[i] == 0)
             continue;
@@ -412,7 +412,7 @@ static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
         LOG_WARN, "names_refused",
         (struct log_field[]){
             LOG_N("epoch", members->epoch), LOG_N("old_names", count.names),
-            LOG_N("found", nodeset_count(count.tellers)),
+            LOG_N("found", nodeset_count(count.reporters)),
             LOG_S("detail",
                   count.has_others
                       ? "another change of the names is under way, or another "
