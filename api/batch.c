@@ -107,7 +107,7 @@ static int list_claims(const struct http_batch *it, const struct body *bodies,
     return count;
 }
 
-/* False: two operations are of one lock; the answer tells. */
+/* False: two operations are of one lock; the response says so. */
 static bool check_clashes(const struct http_request *request,
                           const struct http_batch *it,
                           const struct body *bodies)
@@ -137,7 +137,7 @@ static bool check_clashes(const struct http_request *request,
     return false;
 }
 
-/* False: they are too much for one turn of the nodes; the answer tells. */
+/* False: they are too much for one turn of the nodes; the response says so. */
 static bool check_weight(const struct http_request *request,
                          const struct http_batch *it, const struct body *bodies)
 {
@@ -159,7 +159,7 @@ static bool check_weight(const struct http_request *request,
 
 /* ---- begin -------------------------------------------------------------- */
 
-/* False: the answer tells what is wrong with the request as a whole. */
+/* False: the response says what is wrong with the request as a whole. */
 static bool batch_read_list(const struct http_request *request,
                             struct body_list *list)
 {
@@ -340,7 +340,7 @@ static void answer_item(const struct service *service, struct item *item,
     keep_answer(item);
 }
 
-/* Nobody is told; what came of it is audited and counted. */
+/* No client is notified; what came of it is audited and counted. */
 static void end_item(const struct service *service, struct item *item,
                      int64_t now_us)
 {
@@ -457,7 +457,7 @@ static char *join_answers(const struct http_batch *it, size_t size, size_t *len)
     struct json json;
     json_begin(&json);
     json_open_array(&json, "results");
-    (void)json_reserve(&json, size); /* at once; json_end tells */
+    (void)json_reserve(&json, size); /* at once; json_end says so */
     for (int i = 0; i < it->count; i++)
         batch_put_answer(&json, &it->items[i]);
     json_close_array(&json);

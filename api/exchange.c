@@ -152,7 +152,7 @@ static bool exchange_is_trusted(struct exchange *it)
     return connection_is_trusted(&it->connection, it->request.target);
 }
 
-/* Nobody is told what was granted, if anything: it is released. */
+/* No client learns what was granted, if anything: it is released. */
 static enum exchange_step exchange_abandon(struct exchange *it, int64_t now_us)
 {
     struct http_request *request = &it->request;

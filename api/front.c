@@ -462,7 +462,7 @@ void front_serve(struct front *front)
 
 /* ---- the listening socket ----------------------------------------------- */
 
-/* -1: errno tells why. */
+/* -1: errno has the reason. */
 static int front_open_at(const struct addrinfo *at, bool reuse_port)
 {
     int fd =
@@ -484,7 +484,8 @@ static int front_open_at(const struct addrinfo *at, bool reuse_port)
     return -1;
 }
 
-/* Binds and listens; the descriptor does not block. -1: error tells why. */
+/* Binds and listens; the descriptor does not block. -1: error has the reason.
+ */
 static int front_listen(const struct config *config,
                         char error[FRONT_ERROR_MAX])
 {

@@ -215,7 +215,7 @@ static const char *list_read_size(const struct query *query,
     return *size > 0 ? NULL : "must be from 1 to 1000";
 }
 
-/* False: the answer tells why not, as below. The prefix lies in text. */
+/* False: the response gives the reason, as below. The prefix lies in text. */
 static bool list_read_page(const struct http_request *request,
                            char text[RESOURCE_MAX], struct engine_list *list)
 {

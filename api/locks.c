@@ -275,7 +275,7 @@ static const char *locks_find_token(const struct http_call *call,
     return NULL;
 }
 
-/* Reads the body; false: the answer tells why it is refused. */
+/* Reads the body; false: the response says why it is refused. */
 static bool read_body(const struct service *service,
                       const struct http_call *call, struct body *body)
 {
@@ -362,8 +362,8 @@ static bool check_acquire(const struct service *service,
 }
 
 /*
- * The hash of the idempotency key, empty if there is none. False: response
- * tells that it cannot be made.
+ * The hash of the idempotency key, empty if there is none. False: response says
+ * that it cannot be made.
  */
 static bool find_key_hash(const struct http_call *call, struct span resource,
                           char text[KEY_HASH_LEN], struct span *hash)
@@ -443,7 +443,7 @@ static bool locks_acquire(const struct service *service, struct http_call *call,
                            engine_acquire(service->engine, &acquire, client));
 }
 
-/* The number to force; 0: all readers. False: the answer tells why there is
+/* The number to force; 0: all readers. False: the response says why there is
  * none.
  */
 static bool read_force(const struct http_call *call, int64_t *number)
@@ -508,7 +508,7 @@ static bool begin_force(const struct service *service, struct http_call *call,
     return !keep_operation(call, op);
 }
 
-/* False: there is no good token, and the answer tells why. */
+/* False: there is no good token, and the response gives the reason. */
 static bool take_token(struct http_call *call, const struct body *body,
                        struct span *token)
 {
@@ -603,7 +603,7 @@ static bool begin_with_body(const struct service *service,
 /*
  * What the query parameters of a watch say: the version that is known, which is
  * read into room, and how long to wait for another; 0: it does not wait, or
- * does not say for what. False: the answer tells which is wrong.
+ * does not say for what. False: the response says which is wrong.
  */
 static bool read_watch(const struct http_call *call, char room[VERSION_MAX],
                        struct span *known, int64_t *wait_ms)
@@ -730,7 +730,8 @@ void locks_answer(const struct service *service, struct http_call *call,
     if (!is_reported)
         problem_respond_overloaded(call, "not enough memory for the response");
     if (!audit_note(service->audit, call, result) && is_good && is_reported) {
-        /* it went well, and the audit log has no line of it: nobody is told */
+        /* it went well, and the audit log has no line of it: no client is
+         * notified */
         free(response->body);
         response->body = NULL;
         response->location[0] = '\0';

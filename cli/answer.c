@@ -179,7 +179,7 @@ bool answer_may_be_done(const struct fetch_answer *answer, bool is_strict)
     return !is_strict && answer->status != HTTP_NO_SERVICE;
 }
 
-/* ---- what people are told ------------------------------------------------ */
+/* ---- what is reported --------------------------------------------------- */
 
 /* What something else answered: status, type, where to, the first line. */
 static void report_came(const struct fetch_answer *answer, char came[CAME_SIZE])

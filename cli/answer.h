@@ -1,6 +1,6 @@
 /*
  * Whether a redlockd has answered, what its answer means for a call, and what
- * people are told of it.
+ * is reported of it.
  */
 #ifndef REDLOCKCTL_ANSWER_H
 #define REDLOCKCTL_ANSWER_H

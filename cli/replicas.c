@@ -98,7 +98,7 @@ struct attempts {
     bool may_have_done; /* the call: an answer was lost, or unclear */
     bool is_holders;    /* by the holder: short pauses, no message */
     int64_t give_up_us;
-    int64_t report_us; /* when people are told; 0: nothing failed, or told */
+    int64_t report_us; /* when it is reported; 0: nothing failed, or told */
     int64_t hope_us;   /* until then, what may pass is no end */
 };
 
@@ -185,7 +185,7 @@ static char *print_body(json_t *json)
 
 /*
  * free() it. NULL: no memory, or a text is not UTF-8. If jsonload_has_failed
- * tells so, members may be missing.
+ * says so, members may be missing.
  */
 static char *format_body(const struct options *options, int64_t ttl_ms,
                          int64_t wait_ms)

@@ -25,7 +25,7 @@ struct access {
 
 /* ---- the file ----------------------------------------------------------- */
 
-/* Reads the file and goes by it. False: error tells why not. */
+/* Reads the file and goes by it. False: error has the reason. */
 static bool access_update(struct access *access,
                           char error[IDENTITIES_TEXT_MAX])
 {
@@ -152,7 +152,7 @@ void access_respond_refusal(const struct http_call *call)
     call->response->challenge = refusal->challenge;
 }
 
-/* The number of the identity; -1: the call's refusal tells why not. */
+/* The number of the identity; -1: the call's refusal gives the reason. */
 static int find_identity(const struct access *access,
                          struct http_request *request,
                          struct span authorization)

@@ -23,7 +23,7 @@ struct audit {
     struct linefile *file;
     struct loop_timer *retry;
     bool is_waiting; /* retry is set */
-    bool is_failing; /* which the log has told */
+    bool is_failing; /* which the log has reported */
     int64_t missing; /* lines lost since the last one that was taken */
     struct log_limit strangers; /* refusals of all who are not known */
     struct log_limit complaints;

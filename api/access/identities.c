@@ -366,7 +366,7 @@ static void fail_file(char reason[IDENTITIES_ERROR_MAX], const char *text)
                    tolower((unsigned char)text[0]), text + 1);
 }
 
-/* NULL: reason tells why. */
+/* NULL: reason says why. */
 static struct identities *read_file(const char *path, mode_t *mode,
                                     char reason[IDENTITIES_ERROR_MAX])
 {
@@ -427,7 +427,8 @@ int identities_find_name(const struct identities *all, const char *name)
     return it != NULL ? (int)(it - all->list) : -1;
 }
 
-/* Each entry is looked at, and whole: the time tells nothing of the digests. */
+/* Each entry is looked at, and whole: the time reveals nothing of the digests.
+ */
 int identities_find_digest(const struct identities *all,
                            const struct digest *digest)
 {

@@ -155,8 +155,8 @@ static bool refuse_text(struct span *text, struct faults *errors)
     return true;
 }
 
-/* The object that the text is. NULL: errors tells why; if it tells nothing,
- * there is no memory. */
+/* The object that the text is. NULL: errors has the reasons; if it reports
+ * nothing, there is no memory. */
 static json_t *load_object(struct span text, struct faults *errors)
 {
     json_error_t error;
@@ -354,7 +354,7 @@ static bool body_read_name(struct reader *reader, const json_t *value,
     return reason == NULL;
 }
 
-/* Without memory jsonload_has_failed tells. */
+/* Without memory jsonload_has_failed says so. */
 static void join(struct reader *reader, struct span *list, int count)
 {
     struct body *body = reader->body;
@@ -403,7 +403,7 @@ static void body_read_resources(struct reader *reader, const json_t *value)
 #define AT(member) offsetof(struct body, member)
 #define MS " (milliseconds)"
 
-/* In the order in which people are told of them. */
+/* In the order in which they are reported. */
 static const struct member members[] = {
     {.name = "operation",
      IN(LOCK_ACQUIRE, AMONG) | OTHERS_AMONG}, /* read_call */
@@ -547,7 +547,7 @@ static void check_members(struct reader *reader)
         check_permits(reader);
 }
 
-/* False: errors tells why; if it tells nothing, there is no memory. */
+/* False: errors has the reasons; if it reports nothing, there is no memory. */
 static bool read_object(struct reader *reader, json_t *object)
 {
     const char *name;

@@ -792,7 +792,7 @@ void permits_on_release(struct permits *permits, struct span names)
 
 /*
  * True if this is news: of the present lock of the slot, or of a later one. It
- * counts the nodes that told of this release.
+ * counts the nodes that announced this release.
  */
 static bool permits_is_news(const struct pool *pool, int slot, int64_t number,
                             int node)

@@ -131,7 +131,7 @@ struct release_ask {
     struct release_scope scope;
     int64_t tombstone_ms; /* by force: for so long no spread sets the key where
                              the first asking came; 0: it may */
-    struct ballot ballots[NODES_MAX]; /* told by node; PENDING: it was sent;
+    struct ballot ballots[NODES_MAX]; /* reported by node; PENDING: it was sent;
  STALLED: no memory */
 };
 

@@ -532,7 +532,7 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
 /* ---- events ------------------------------------------------------------- */
 
 /*
- * Keeps what people are told of a node. What its last handshake did not tell is
+ * Keeps what is reported of a node. What its last handshake did not tell is
  * logged again: it votes on, but its next restart may cost its vote.
  */
 static void note_facts(struct nodes *nodes, int node,
@@ -636,7 +636,7 @@ static void on_admission_reply(struct nodes *nodes, int node,
     if (is_check)
         nodes->node[node].condition =
             reply->probe.is_full ? STATE_OUT_OF_MEMORY : STATE_NONE;
-    else if (!status_is_full(nodes, node)) /* only a probe tells that */
+    else if (!status_is_full(nodes, node)) /* only a probe reports that */
         nodes->node[node].condition = STATE_NONE;
     if (is_check)
         members_on_probe(&nodes->members, node, &reply->probe, sent_us,

@@ -58,7 +58,7 @@ struct outlook {
     int epoch;           /* the one that counts */
     int epoch_needed;    /* to replace the other names; 0: there are none */
     int old_names;       /* how many names are replaced; 0: none were seen */
-    uint16_t reporters;  /* of them, the nodes that tell what they promised */
+    uint16_t reporters;  /* of them, the nodes that report what they promised */
     bool has_rivals;     /* a third configuration may have taken them, too */
     int64_t reported_us; /* until that has ended */
     int64_t held_us; /* until the last promise has ended; 0: none is known */

@@ -116,7 +116,7 @@ void takeover_on_probe(struct members *members, int node,
     int64_t end_us = takeover_end_of(probe, now_us);
     if (!is_same)
         it->since_us = now_us;
-    /* it promises nothing meanwhile, so each probe tells the same end */
+    /* it promises nothing meanwhile, so each probe reports the same end */
     it->end_us =
         is_same && is_quarantined ? at_most(it->end_us, end_us) : end_us;
     it->is_seen = true;
@@ -192,7 +192,7 @@ static bool is_replaced(const struct takeover *takeover, int node,
     return false;
 }
 
-/* Those of the nodes that tell of this configuration. */
+/* Those of the nodes that report this configuration. */
 static uint16_t reporters_of(const struct takeover *takeover,
                              const char *configuration, uint16_t nodes)
 {

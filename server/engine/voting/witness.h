@@ -1,4 +1,4 @@
-/* Apart from members.h: what nodes tell of each other, without permissions. */
+/* Apart from members.h: what nodes report of each other, not permissions. */
 /*
  * The reports of the nodes on each other's data. Pure.
  *
@@ -53,7 +53,7 @@ void witness_on_report(struct witness *witness, int node,
                        int64_t now_us);
 
 /* The generation and incarnation of another node that the teller has stored; 0
- * and "": it does not tell. */
+ * and "": it does not report it. */
 int64_t witness_read(const struct witness *witness, int teller,
                      const struct call_probe *probe, int node,
                      char incarnation[INCARNATION_LEN + 1]);

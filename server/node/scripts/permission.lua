@@ -88,7 +88,7 @@ if string.find('kmnv', kind, 1, true) then
         return tonumber(string.match(read_stats(), 'evicted_keys:(%d+)')) or 0
     end
 
-    -- What the node has ever read from a master; '': it does not tell.
+    -- What the node has ever read from a master; '': it does not report it.
     local function read_from_master()
         return string.match(read_stats(),
             'total_net_repl_input_bytes:(%d+)') or ''
@@ -214,7 +214,7 @@ if string.find('kmnv', kind, 1, true) then
     -- renews      1: a node whose incarnation is an earlier one is quarantined
     --             anew, and so is one whose quarantine record is of our nodes
     --             with a higher epoch
-    -- watches     1: nothing is written; the nonce is "", and the answer tells
+    -- watches     1: nothing is written; the nonce is "", and the response says so
     --             what else would be found
     -- votes       1: the caller saw a node admitted with its configuration, or
     --             the operator says that no other server is left
