@@ -145,7 +145,7 @@ static bool may_try_again(const struct replicas *replicas,
     if (left_us <= 0)
         return false;
     if (attempts->report_us != 0 && now_us >= attempts->report_us) {
-        complain("the lock is not acquired yet, trying again: %s",
+        complain("the lock is not acquired yet, still trying: %s",
                  replicas->detail);
         attempts->report_us = 0;
     }
