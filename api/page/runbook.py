@@ -10,6 +10,7 @@ left out.
 from __future__ import annotations
 
 import html
+import posixpath
 import re
 import sys
 from collections.abc import Iterator
@@ -50,8 +51,7 @@ def render(text: str, anchors: set[str], own: str) -> str:
         path, _, name = target.partition("#")
         if f"runbook-{name}" in anchors:
             return f'<a href="#runbook-{name}">{words}</a>'
-        file = (path or own).removeprefix("../")
-        where = file if "/" in file else f"docs/{file}"
+        where = posixpath.normpath(posixpath.join("docs", path or own))
         return f"{words} ({html.escape(where)})"
     return LINK.sub(lead, str(markdown.render(text)))
 
