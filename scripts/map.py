@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,14 +18,19 @@ FOLDERS = ("server", "api", "cli")
 # by its header, which may say before that why it has only one includer
 COMMENTS = {
     ".h": (r"(?:/\*.*\*/\n)?/\*\n", r"^ \* ?"), ".c": (r"/\*\n", r"^ \* ?"),
-    ".lua": (r"", r"^-- ?"), ".js": (r"", r"^// ?"), ".mjs": (r"", r"^// ?"),
-    ".go": (r"", r"^// ?"), ".py": (r'(?:#!.*\n)?"""', r"^"),
+    ".lua": (r"(?:#!.*\n)?", r"^-- ?"), ".js": (r"", r"^// ?"), ".mjs": (r"", r"^// ?"),
+    ".go": (r"(?://go:build.*\n+)?", r"^// ?"), ".py": (r'(?:#!.*\n)?"""', r"^"),
 }
 HEAD = """# The source files
 
-For those who work on redlockd: every module, with the first sentence of its own file. `make map` writes this page.
-[architecture.md](architecture.md) says how the parts work together; [CONTRIBUTING.md](../../CONTRIBUTING.md) which part may
-include which.
+This page is for engineers who work on redlockd and look for a file. It has every module, by folder, with the first
+sentence of its own file. `make map` writes this page: to change a line, change the comment at the top of the file.
+
+[architecture.md](architecture.md) says how the parts work together, and which modules one acquire runs through.
+[CONTRIBUTING.md](../../CONTRIBUTING.md#which-part-may-include-which) says which part may include which.
+"""
+NEXT = """
+Next: [architecture](architecture.md), how the parts work together.
 """
 
 
@@ -70,7 +76,7 @@ def modules() -> dict[str, list[Path]]:
 
 def page() -> tuple[str, list[Path]]:
     """The page, and the files that say nothing of themselves."""
-    text, silent = HEAD, []
+    links, text, silent = [], "", []
     for folder, paths in modules().items():
         rows = []
         for path in paths:
@@ -80,8 +86,11 @@ def page() -> tuple[str, list[Path]]:
             elif path.suffix in (".h", ".c"):
                 silent.append(path)
         if rows:
+            links.append(f"[{folder}/](#{folder.replace('/', '')})")
             text += f"\n## {folder}/\n\n{''.join(rows)}"
-    return text, silent
+    contents = textwrap.fill(f"Folders: {', '.join(links)}.", 120, break_on_hyphens=False,
+                             break_long_words=False)
+    return f"{HEAD}\n{contents}\n{text}{NEXT}", silent
 
 
 def main() -> int:

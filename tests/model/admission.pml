@@ -1,4 +1,5 @@
-/* Admission: rules 1 to 5 of docs/internals/guarantees.md, and REVOKE of rules 8 and 10.
+/* Admission: rules 1 to 3 of docs/internals/guarantees.md, admission by time alone, and
+ * REVOKE of rule 9.
  *
  * Three nodes lose their memory any number of times: restarted empty, with an
  * old dump, flushed (the run_id stays), revoked. Two servers read them, at
@@ -12,11 +13,11 @@
  *   NO_ADMIT_RUN_ID   rule 2: `admit` does not name the run_id
  *   NO_QUARANTINE_RUN_ID    rule 3: `quarantine record` does not name the run_id
  *   NO_QUARANTINE_NONCE     rule 3: `quarantine record` has no nonce
- *   TIMER_BY_RUN_ID   rule 4: the timer belongs to a run_id, not to a quarantine record
- *   UPTIME_TIMER      rule 4: the node's uptime is trusted
- *   SHORT_TIMER       rule 4: Q is less than the greatest max_ttl
- *   BLIND_ADMIT       rule 5: ADMIT compares nothing
- *   OLD_QUARANTINE_REVOKE   rule 8: REVOKE sets the previous quarantine record, no new nonce
+ *   TIMER_BY_RUN_ID   by time: the timer belongs to a run_id, not to a quarantine record
+ *   UPTIME_TIMER      by time: the node's uptime is trusted
+ *   SHORT_TIMER       by time: Q is less than the greatest max_ttl
+ *   BLIND_ADMIT       rule 6: ADMIT compares nothing
+ *   OLD_QUARANTINE_REVOKE   rule 9: REVOKE sets the previous quarantine record, no new nonce
  */
 #include "common.pml"
 
@@ -103,7 +104,7 @@ inline write_quarantine(n)
 #define IS_OLD_QUARANTINE(n) quarantine_is_old[n]
 #endif
 
-/* Rule 3; then rule 4 starts a timer. Stands for the handshake, the heartbeat,
+/* Rule 3; then a timer starts: admission by time alone. Stands for the handshake, the heartbeat,
  * and the probe after each QUARANTINED. */
 inline probe(s, n)
 {
@@ -135,7 +136,7 @@ inline probe(s, n)
     fi
 }
 
-/* Rule 5; also removes the quarantine record. */
+/* ADMIT compares the quarantine record, and removes it. */
 inline run_admit(n, nonce)
 {
     if

@@ -1,4 +1,4 @@
-/* Configurations: rules 3 and 11 of docs/internals/guarantees.md.
+/* Configurations: rules 3 and 12 of docs/internals/guarantees.md.
  *
  * Server 0 has the old configuration, of nodes 0, 1, 2, which votes; server 1
  * the new one, of nodes 1, 2, 3 and with a lower max_ttl: their majorities need
@@ -15,9 +15,9 @@
  *   NO_FINGERPRINT     rule 3: `admit` does not name the configuration
  *   FOREIGN_ELSEWHERE  rule 3: admits although a foreign node was seen
  *   NO_EPOCHS          rule 3: revokes admissions of another configuration
- *   SOME_QUARANTINES         rule 11: nodes are admitted before all are quarantined
- *   OWN_QUARANTINE           rule 11: Q is counted from each node's own quarantine record
- *   OWN_TTL            rule 11: Q by this server's max_ttl, not the greatest
+ *   SOME_QUARANTINES         rule 12: nodes are admitted before all are quarantined
+ *   OWN_QUARANTINE           rule 12: Q is counted from each node's own quarantine record
+ *   OWN_TTL            by time: Q by this server's max_ttl, not the greatest
  *   ADMITS_ON          rule 3: admits although it saw a higher epoch
  *   ONE_STOPS          rule 3: no vote at all once it saw a higher epoch
  *   STAYS_ESTABLISHED  rule 12: an admission of the epoch before counts as one
@@ -200,7 +200,7 @@ inline probe(s, n)
     fi
 }
 
-/* Rule 11. */
+/* Rule 12. */
 #define IS_QUARANTINED(s, n) (is_watched[AT(s, n)] || IS_OURS(s, n))
 #define IS_OVER(s, n) \
     (IS_OURS(s, n) || (is_watched[AT(s, n)] && timer[AT(s, n)] >= max_ttl[s]))
@@ -229,7 +229,7 @@ inline probe(s, n)
 #define IS_BELOW(s) SEES_HIGHER(s)
 #endif
 
-/* Rules 4 and 5: after a probe of all nodes. */
+/* By time alone, after a probe of all nodes. */
 #if defined(SOME_QUARANTINES) || defined(CUT_OFF)
 #define HAS_PROBED(s) true
 #else

@@ -1,4 +1,4 @@
-/* Fencing tokens, and the spread of the clocks (rule 8 of
+/* Fencing tokens, and how far apart the clocks are ("Rising fencing tokens" in
  * docs/internals/guarantees.md).
  *
  * Three nodes whose clocks are ahead by some ticks, each by a different number.

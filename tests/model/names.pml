@@ -14,9 +14,9 @@
  * A machine that is quarantined for new names keeps what it was taken from, and
  * which quarantines it has passed. A server may not reach some of the machines. With
  * MOVES the last machine answers to name 0 as well; it has no memory. As in
- * lost data.pml there is no time: what a client was promised ends at any moment,
+ * loss.pml there is no time: what a client was promised ends at any moment,
  * everywhere at once. Two clients ask servers of two configurations, or with
- * BOTH_NEW of the same new one. Rule 6, which lost data.pml has, is one step. That
+ * BOTH_NEW of the same new one. Rule 6, which loss.pml has, is one step. That
  * a list must be able to replace the old one before it quarantines anything is left
  * out: it saves work, and nothing else depends on it.
  *

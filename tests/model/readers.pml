@@ -18,8 +18,8 @@
  * least only where the two differ.
  *
  * What replication.pml shows is taken for granted: a release comes again to each
- * node where it found nothing, until no acquire or replicate is under way; and a
- * probe that finds nothing where the release deleted the lock replications nothing.
+ * node where it found nothing, until no acquire or replication is under way; and a
+ * check that finds nothing where the release deleted the lock replicates nothing.
  * So a node that has deleted a lock must not get it again.
  *
  * Not in the model: clocks, locks of several resources, repeats, a writer's

@@ -248,7 +248,7 @@ clocks      | NO_STEP_TEST    | 11 steps are not probed for           | two_hold
 clocks      | TRUST_AT_SIGHT  | 11 stepped before the server began    | two_holders
 clocks      | SHORT_WATCH     | 11 watched for less than max TTL      | two_holders
 clocks      | POINTS          | 35 a reply that lay there             | revokes_honest
-clocks      | SUSPECT_NOBODY  | rule 8: the server's own clock stepped | revokes_honest
+clocks      | SUSPECT_NOBODY  | rule 9: the server's own clock stepped | revokes_honest
 clocks      | SPREAD          | all rules on, clocks apart            | nothing
 clocks      | SPREAD BASELINE_PER_CONNECTION | 30 learned anew        | two_holders
 clocks      | SPREAD NO_HISTORY | what remains: steps to the others   | two_holders
