@@ -37,14 +37,14 @@ struct option_row {
     size_t offset;     /* in struct options */
     int64_t min, max;
     const char *form; /* of its value; "": it takes none */
-    const char *help;
+    const char *help; /* sentences; lines of up to 74 characters */
 };
 
 /* A command. */
 struct command_row {
     const char *name, *form, *summary;
     int resources_min, resources_max;
-    const char *more; /* of the help */
+    const char *about, *status; /* of the help: before and behind the options */
 };
 
 enum { DAY_MS = 24 * 60 * 60 * 1000 };
@@ -56,95 +56,119 @@ enum { DAY_MS = 24 * 60 * 60 * 1000 };
 
 static const struct option_row option_rows[] = {
     {'w', "wait", VALUE_TIME, IN(RUN) | IN(ACQUIRE), AT(wait_ms), 0, DAY_MS,
-     "TIME", "wait at most this long for the lock; otherwise forever"},
+     "TIME", "Wait at most TIME for the lock; by default forever."},
     {'n', "nonblock", VALUE_NOWAIT, IN(RUN) | IN(ACQUIRE), .form = "",
-     .help = "do not wait: the same as -w 0"},
+     .help = "Do not wait; the same as -w 0."},
     {'t', "ttl", VALUE_TIME, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(ttl_ms),
      TTL_MIN_MS, DAY_MS, "TIME",
-     "how long the lock lasts if not extended; at most 60, unless the service "
-     "allows more [30]"},
+     "The time until the lock expires unless it is extended; by default 30, "
+     "at\n"
+     "most 60 unless the service allows more."},
     {'s', "shared", VALUE_FLAG, IN(RUN) | IN(ACQUIRE) | IN(EXTEND),
      AT(is_shared), .form = "",
-     .help = "share the lock with others who use --shared"},
+     .help = "Share the lock with others that use --shared."},
     {'E', "conflict-exit-code", VALUE_NUMBER, IN(RUN) | IN(ACQUIRE),
      AT(conflict_code), 0, 255, "CODE",
-     "exit status if somebody else holds the lock [1]"},
+     "The exit status if another client holds the lock; by default 1."},
     {0, "again", VALUE_FLAG, IN(RUN), AT(is_again), .form = "",
-     .help = "start COMMAND again when the lock was lost or COMMAND failed"},
+     .help = "Start COMMAND again when the lock was lost or COMMAND failed."},
     {0, "owner", VALUE_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
-     .help =
-         "shown to clients that find the lock held [the name that the service "
-         "knows us by, or USER@HOST:PID]"},
+     .help = "The label that clients see when they find the lock held. By "
+             "default, the\n"
+             "name of our identity at the service, or USER@HOST:PID."},
     {0, "limit", VALUE_NUMBER, IN(RUN) | IN(ACQUIRE) | IN(SHOW), AT(limit), 1,
      POOL_SLOTS_MAX, "NUMBER",
-     "so many may hold RESOURCE at once, each with a slot of its own"},
+     "At most NUMBER clients hold RESOURCE at once, each with its own slot."},
     {0, "permits", VALUE_NUMBER, IN(RUN) | IN(ACQUIRE), AT(permits), 1,
-     NAMES_MAX, "NUMBER", "with --limit: so many slots, all or none [1]"},
+     NAMES_MAX, "NUMBER",
+     "With --limit: how many slots to acquire, all or none; by default 1."},
     {0, "grace", VALUE_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
-     "from SIGTERM to SIGKILL [5, or a quarter of the TTL]"},
+     "The time from SIGTERM to SIGKILL; by default 5, or a quarter of the TTL\n"
+     "if that is less."},
     {0, "slot", VALUE_TEXT, IN(EXTEND) | IN(RELEASE), AT(slots),
      .form = "NUMBER",
-     .help = "of a permit: its slot, or several as in \"1 2\" [$REDLOCKD_SLOT, "
-             "without RESOURCE]"},
+     .help =
+         "The slot of a permit, or several as in \"1 2\". Without RESOURCE, "
+         "the\n"
+         "default is $REDLOCKD_SLOT."},
     {0, "token", VALUE_TEXT, IN(EXTEND) | IN(RELEASE), AT(token),
-     .form = "TOKEN", .help = "the lock token, from acquire [$REDLOCKD_TOKEN]"},
+     .form = "TOKEN",
+     .help = "The lock token, from acquire; by default $REDLOCKD_TOKEN."},
     {0, "force", VALUE_FORCE, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
-     "release the lock with this fencing token, whoever holds it; all: release "
-     "all readers"},
+     "Release the lock with this fencing token, whoever holds it. The holder\n"
+     "is not notified. all instead of NUMBER: release all readers."},
     {0, "prefix", VALUE_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
-     .help = "only resources that begin with TEXT"},
+     .help = "List only resources that begin with TEXT."},
     {0, "url", VALUE_URLS, IN_ALL, .form = "URL",
-     .help = "a replica; repeat --url for more [$REDLOCKD_URL, "
-             "or " OPTIONS_DEFAULT_URL "]"},
+     .help = "A replica; repeat --url for more. By default $REDLOCKD_URL, "
+             "or\n" OPTIONS_DEFAULT_URL "."},
     {0, "auth-token-file", VALUE_TEXT, IN_ALL & ~IN(READY), AT(auth_token_file),
      .form = "FILE",
-     .help = "our access token for the service, one line "
-             "[$REDLOCKD_AUTH_TOKEN_FILE; the token: $REDLOCKD_AUTH_TOKEN]"},
+     .help = "Our access token for the service, on one line. By default\n"
+             "$REDLOCKD_AUTH_TOKEN_FILE, or the token in "
+             "$REDLOCKD_AUTH_TOKEN."},
     /* or getopt would take it for the one above */
     {0, "auth-token", VALUE_REFUSED, IN_ALL, .form = "TOKEN",
      .help = "everybody could see it in the process list; write it to a "
              "file for --auth-token-file, or set REDLOCKD_AUTH_TOKEN"},
     {0, "cacert", VALUE_TEXT, IN_ALL, AT(ca_file), .form = "FILE",
-     .help = "for https: the CAs to trust [$REDLOCKD_CACERT, or the "
-             "system's]"},
+     .help = "For https: the CAs to trust. By default $REDLOCKD_CACERT, or "
+             "the\n"
+             "system's CAs."},
     {0, "cert", VALUE_TEXT, IN_ALL, AT(cert_file), .form = "FILE",
-     .help = "for https: our certificate [$REDLOCKD_CERT]"},
+     .help = "For https: our certificate; by default $REDLOCKD_CERT."},
     {0, "key", VALUE_TEXT, IN_ALL, AT(key_file), .form = "FILE",
-     .help = "for https: its key [$REDLOCKD_KEY, or in FILE of --cert]"},
+     .help = "For https: the key of our certificate. By default $REDLOCKD_KEY, "
+             "or in\n"
+             "the file of --cert."},
     {0, "json", VALUE_FLAG, IN_ALL & ~IN(RUN) & ~IN(READY), AT(is_json),
      .form = "",
-     .help = "print the service's answers, one JSON object per line"},
-    {'h', "help", VALUE_HELP, IN_ALL, .form = "", .help = "show this"},
+     .help = "Print the service's responses, one JSON object per line."},
+    {'h', "help", VALUE_HELP, IN_ALL, .form = "", .help = "Show this help."},
 };
 
 enum { OPTION_ROWS = sizeof option_rows / sizeof *option_rows };
 
-#define RUN_HELP                                                               \
-    "Runs COMMAND under the lock, and extends the lock meanwhile.\n"           \
-    "COMMAND finds REDLOCKD_RESOURCE, REDLOCKD_FENCING_TOKEN and\n"            \
-    "REDLOCKD_TOKEN in its environment; with --limit also REDLOCKD_SLOT.\n"    \
-    "If the lock is lost, or cannot be extended, COMMAND and all it has\n"     \
-    "started get SIGTERM, and SIGKILL before somebody else can get the "       \
-    "lock.\n"                                                                  \
-    "If the service limits how long a lock is held (--max-hold-ms), it is\n"   \
-    "acquired anew before that, without a gap, and COMMAND goes on.\n"         \
-    "With --shared, others may run at the same time, if they use it, too;\n"   \
-    "nobody has the exclusive lock meanwhile.\n"                               \
-    "With --again, redlockctl waits for the lock and starts COMMAND anew\n"    \
-    "after each loss and each failure, until COMMAND exits with 0 or a\n"      \
-    "signal ends it; if COMMAND lives for less than 10 seconds, after a\n"     \
-    "pause of up to 30 seconds.\n"                                             \
+#define RUN_ABOUT                                                              \
+    "Runs COMMAND under the lock, and extends the lock meanwhile. COMMAND\n"   \
+    "has REDLOCKD_RESOURCE, REDLOCKD_FENCING_TOKEN and REDLOCKD_TOKEN in\n"    \
+    "its environment; with --limit also REDLOCKD_SLOT.\n"                      \
     "\n"                                                                       \
-    "Exit status: that of COMMAND, or 128 + the signal that ended it;\n"       \
-    "  1    somebody else holds the lock; -E sets another one\n"               \
-    "  64   the command line is wrong, or the service refuses the request\n"   \
-    "  70   the lock was lost, or could not be extended\n"                     \
-    "  71   the system refuses a process or memory\n"                          \
-    "  75   no replica answers, or they have no quorum\n"                      \
-    "  76   what answers is no redlockd\n"                                     \
-    "  77   the service does not know us or forbids it, or has no\n"           \
-    "       certificate that we trust\n"                                       \
-    "  126  COMMAND cannot be run; 127: it is not found\n"                     \
+    "If the lock is lost or cannot be extended, COMMAND and all processes\n"   \
+    "that it has started get SIGTERM. They get SIGKILL before another\n"       \
+    "client can get the lock.\n"                                               \
+    "\n"                                                                       \
+    "If the service limits how long a lock is held (--max-hold-ms), the\n"     \
+    "lock is acquired again before that, without a gap, and COMMAND goes\n"    \
+    "on.\n"                                                                    \
+    "\n"                                                                       \
+    "With --shared, others may run at the same time if they also use\n"        \
+    "--shared; nobody has the exclusive lock meanwhile.\n"                     \
+    "\n"                                                                       \
+    "With --again, redlockctl waits for the lock and starts COMMAND again\n"   \
+    "after each loss and each failure. It stops when COMMAND exits with 0,\n"  \
+    "or when a signal such as Ctrl-C ends it. If COMMAND ran for less than\n"  \
+    "10 seconds, it first pauses for up to 30 seconds.\n"
+
+#define WRONG_STATUS                                                           \
+    "  64  the command line is wrong, or the service refuses the request\n"
+
+#define SERVICE_STATUS                                                         \
+    "  75  no replica responds, or they have no quorum\n"                      \
+    "  76  the server that responds is not redlockd\n"                         \
+    "  77  the service does not know us or forbids the request, or has no\n"   \
+    "      certificate that we trust\n"
+
+#define CONFLICT_STATUS                                                        \
+    "  1   another client holds the lock; -E sets another status\n"
+
+#define RUN_STATUS                                                             \
+    "Exit status: that of COMMAND, 128 + the signal that ended it, "           \
+    "or\n" CONFLICT_STATUS WRONG_STATUS                                        \
+    "  70  the lock was lost, or could not be extended\n"                      \
+    "  71  the system refuses a process or memory\n" SERVICE_STATUS            \
+    "  126 COMMAND cannot be run\n"                                            \
+    "  127 COMMAND is not found\n"                                             \
     "\n"                                                                       \
     "Examples:\n"                                                              \
     "  redlockctl run -n backup -- pg_dump shop -f shop.sql\n"                 \
@@ -154,98 +178,112 @@ enum { OPTION_ROWS = sizeof option_rows / sizeof *option_rows };
     "  redlockctl run --limit 3 exports -- ./export\n"                         \
     "  redlockctl run --again -t 15 reports:leader -- ./export\n"
 
-#define STATUS_HELP                                                            \
-    "  64  the command line is wrong, or the service refuses the request\n"    \
-    "  75  no replica answers, or they have no quorum\n"                       \
-    "  76  what answers is no redlockd\n"                                      \
-    "  77  the service does not know us or forbids it, or has no\n"            \
-    "      certificate that we trust\n"
+#define ACQUIRE_STATUS                                                         \
+    "Exit status: 0, or\n" CONFLICT_STATUS WRONG_STATUS SERVICE_STATUS "\n"    \
+    "Example:\n"                                                               \
+    "  eval \"$(redlockctl acquire -w 10 deploy)\"\n"
+
+#define EXTEND_ABOUT                                                           \
+    "Without RESOURCE, extends $REDLOCKD_RESOURCE, and of a permit the\n"      \
+    "slots in $REDLOCKD_SLOT.\n"                                               \
+    "\n"                                                                       \
+    "With --shared, an exclusive lock becomes shared and gets a new lock\n"    \
+    "token: the variables are printed, as by acquire. If it fails, try\n"      \
+    "again with the lock token that you have.\n"
+
+#define EXTEND_STATUS                                                          \
+    "Exit status: 0, or\n"                                                     \
+    "  1   the lock cannot be extended for longer "                            \
+    "(max_hold_reached)\n" WRONG_STATUS                                        \
+    "  70  the lock is lost: stop work now\n" SERVICE_STATUS "\n"              \
+    "Example: let others read what was written under the exclusive lock\n"     \
+    "  eval \"$(redlockctl acquire catalog)\"; eval \"$(redlockctl extend "    \
+    "-s)\"\n"
+
+#define RELEASE_ABOUT                                                          \
+    "Without RESOURCE, releases $REDLOCKD_RESOURCE, and of a permit the\n"     \
+    "slots in $REDLOCKD_SLOT.\n"
+
+#define RELEASE_STATUS                                                         \
+    "Exit status: 0, or\n" WRONG_STATUS                                        \
+    "  70  the lock had expired, or another client holds it\n" SERVICE_STATUS  \
+    "\n"                                                                       \
+    "Example: release a dead client's lock, by the fencing token of show\n"    \
+    "  redlockctl release --force 1795221641865000 order:42\n"
+
+#define SHOW_ABOUT                                                             \
+    "Prints one line per RESOURCE. With --limit, prints one line per held\n"   \
+    "slot, and how many slots are free.\n"
+
+#define SHOW_STATUS                                                            \
+    "Exit status: 0 if at least one is held, or\n"                             \
+    "  1   all are free\n" WRONG_STATUS SERVICE_STATUS
+
+#define WATCH_ABOUT                                                            \
+    "Runs until it is interrupted. It misses no client that holds a\n"         \
+    "RESOURCE for a second or longer.\n"
+
+#define READY_ABOUT                                                            \
+    "For container runtimes. Requests GET /readyz, without a token, and\n"     \
+    "waits at most 5 seconds. Without --url, it probes the redlockd with\n"    \
+    "the same environment: at $REDLOCKD_LISTEN, over TLS if\n"                 \
+    "$REDLOCKD_TLS_CERT is set. Over loopback, it accepts any certificate.\n"
+
+#define READY_STATUS                                                           \
+    "Exit status: 0, or\n"                                                     \
+    "  1   the server is not ready, or does not respond\n"                     \
+    "  64  the command line is wrong\n"                                        \
+    "  71  the system refuses memory\n"
 
 static const struct command_row command_rows[COMMANDS] = {
     [COMMAND_RUN] = {"run", "RESOURCE... -- COMMAND [ARGUMENT]...",
-                     "run a command under a lock", 1, NAMES_MAX, RUN_HELP},
-    [COMMAND_ACQUIRE] = {"acquire", "RESOURCE...",
-                         "acquire a lock and leave it to its TTL", 1, NAMES_MAX,
-                         "Prints variables for a shell; extend and release "
-                         "read them.\n\nExit status: 0, or\n"
-                         "  1   somebody else holds the lock; -E sets another "
-                         "one\n" STATUS_HELP "\nExample:\n"
-                         "  eval \"$(redlockctl acquire -w 10 deploy)\"\n"},
+                     "run a command under a lock", 1, NAMES_MAX, RUN_ABOUT,
+                     RUN_STATUS},
+    [COMMAND_ACQUIRE] =
+        {"acquire", "RESOURCE...",
+         "acquire a lock, which expires after its TTL", 1, NAMES_MAX,
+         "Prints variables for a shell; extend and release read them.\n",
+         ACQUIRE_STATUS},
     [COMMAND_EXTEND] = {"extend", "[RESOURCE]...",
                         "extend a lock that acquire has printed", 0, NAMES_MAX,
-                        "Without RESOURCE it takes $REDLOCKD_RESOURCE, and of "
-                        "a permit $REDLOCKD_SLOT.\n"
-                        "With --shared, an exclusive lock becomes a shared "
-                        "one, with another lock token:\n"
-                        "the variables are printed, as by acquire. Should "
-                        "it fail, try again with the\n"
-                        "lock token you have.\n\n"
-                        "Exit status: 0, or\n"
-                        "  1   it cannot be extended for longer "
-                        "(max_hold_reached)\n"
-                        "  70  the lock is lost: stop work now\n" STATUS_HELP
-                        "\nExample: what was written may now be read by "
-                        "others, too\n"
-                        "  eval \"$(redlockctl acquire catalog)\"; "
-                        "eval \"$(redlockctl extend -s)\"\n"},
-    [COMMAND_RELEASE] =
-        {"release", "[RESOURCE]...", "release a lock that acquire has printed",
-         0, NAMES_MAX,
-         "Without RESOURCE it takes $REDLOCKD_RESOURCE, and of a permit "
-         "$REDLOCKD_SLOT.\n\n"
-         "Exit status: 0, or\n"
-         "  70  the lock was lost before, or somebody else "
-         "holds it\n" STATUS_HELP
-         "\nExample: release a dead client's lock, by the fencing "
-         "token that show prints\n"
-         "  redlockctl release --force 1795221641865000 "
-         "order:42\n"},
+                        EXTEND_ABOUT, EXTEND_STATUS},
+    [COMMAND_RELEASE] = {"release", "[RESOURCE]...",
+                         "release a lock that acquire has printed", 0,
+                         NAMES_MAX, RELEASE_ABOUT, RELEASE_STATUS},
     [COMMAND_SHOW] = {"show", "RESOURCE...", "see who holds a lock", 1,
-                      NAMES_MAX,
-                      "Prints one line per RESOURCE; with --limit one per "
-                      "slot that is held,\nand how many are free.\n\n"
-                      "Exit status: 0 if one of them is held, or\n"
-                      "  1   all are free\n" STATUS_HELP},
-    [COMMAND_LIST] = {"list", "", "list the locks that are held", 0, 0,
-                      "Exit status: 0, or\n" STATUS_HELP},
+                      NAMES_MAX, SHOW_ABOUT, SHOW_STATUS},
+    [COMMAND_LIST] = {"list", "", "list the locks that are held", 0, 0, "",
+                      "Exit status: 0, or\n" WRONG_STATUS SERVICE_STATUS},
     [COMMAND_NODES] =
-        {"nodes", "", "show the Redis masters", 0, 0,
-         "Exit status: 0 if a quorum of them votes, or\n" STATUS_HELP},
+        {"nodes", "", "show the Redis masters", 0, 0, "",
+         "Exit status: 0 if a quorum of them votes, or\n" WRONG_STATUS
+             SERVICE_STATUS},
     [COMMAND_WATCH] = {"watch", "RESOURCE...",
                        "print a line whenever a lock changes hands", 1,
-                       NAMES_MAX,
-                       "Goes on until interrupted. Misses no holder that has "
-                       "a RESOURCE for a second.\n\n"
-                       "Exit status:\n" STATUS_HELP},
-    [COMMAND_READY] =
-        {"ready", "", "probe one server: is it ready?", 0, 0,
-         "For container runtimes. Asks GET /readyz for at most 5 seconds, "
-         "without a token.\n"
-         "Without --url it asks the redlockd with the same environment: at\n"
-         "$REDLOCKD_LISTEN, over TLS if $REDLOCKD_TLS_CERT is set. Over "
-         "loopback any\n"
-         "certificate will do.\n\n"
-         "Exit status: 0, or\n"
-         "  1   it is not ready, or does not answer\n"
-         "  64  the command line is wrong\n"
-         "  71  the system refuses memory\n"},
+                       NAMES_MAX, WATCH_ABOUT,
+                       "Exit status:\n" WRONG_STATUS SERVICE_STATUS},
+    [COMMAND_READY] = {"ready", "", "check whether one server is ready", 0, 0,
+                       READY_ABOUT, READY_STATUS},
 };
 
 /* ---- help ---------------------------------------------------------------- */
 
 static void print_options(enum command_id id)
 {
-    enum { WIDTH = 34 };
     (void)puts("\nOptions:");
     for (int i = 0; i < OPTION_ROWS; i++) {
         const struct option_row *row = &option_rows[i];
         char letter[] = {'-', row->letter, ',', ' ', '\0'};
         if (!(row->commands & 1u << id) || row->kind == VALUE_REFUSED)
             continue;
-        int width = printf("  %s--%s%s%s", row->letter ? letter : "    ",
-                           row->name, *row->form ? " " : "", row->form);
-        (void)printf("%*s%s\n", width < WIDTH ? WIDTH - width : 1, "",
-                     row->help);
+        (void)printf("  %s--%s%s%s\n      ", row->letter ? letter : "",
+                     row->name, *row->form ? " " : "", row->form);
+        for (const char *c = row->help; *c; c++) {
+            (void)putchar(*c);
+            if (*c == '\n')
+                (void)fputs("      ", stdout);
+        }
+        (void)putchar('\n');
     }
     (void)puts("\nA TIME is in seconds or has a unit: 30, 1.5, 500ms, 2m, 1h.");
 }
@@ -254,11 +292,13 @@ void options_print_help(enum command_id id)
 {
     if (id != COMMANDS) {
         const struct command_row *row = &command_rows[id];
-        (void)printf("redlockctl %s: %s\n\nUsage: redlockctl %s [OPTION]... "
-                     "%s\n",
-                     row->name, row->summary, row->name, row->form);
+        (void)printf(
+            "redlockctl %s: %s\n\nUsage: redlockctl %s [OPTION]...%s%s\n"
+            "%s%s",
+            row->name, row->summary, row->name, *row->form ? " " : "",
+            row->form, *row->about ? "\n" : "", row->about);
         print_options(id);
-        (void)printf("\n%s", row->more);
+        (void)printf("\n%s", row->status);
         return;
     }
     (void)puts("redlockctl: locks of redlockd for shells and scripts\n\n"
@@ -267,8 +307,8 @@ void options_print_help(enum command_id id)
     for (int i = 0; i < COMMANDS; i++)
         (void)printf("  %-9s %s\n", command_rows[i].name,
                      command_rows[i].summary);
-    (void)puts("\nredlockctl COMMAND --help says more; --version prints "
-               "the version.");
+    (void)puts("\nredlockctl COMMAND --help describes a command. --version "
+               "prints the version.");
 }
 
 void options_complain(const struct options *options, const char *format, ...)

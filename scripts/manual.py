@@ -10,6 +10,7 @@ redlockd. NAME: redlockd.8, redlockctl.1, redlockd.env, redlockctl.bash.
 from __future__ import annotations
 
 import email.utils
+import itertools
 import re
 import subprocess
 import sys
@@ -24,6 +25,7 @@ class Option(NamedTuple):
     """An option of redlockd."""
     flag: str
     form: str     # of its value; "": it takes none
+    group: str    # that it stands in
     text: str     # Markdown
     default: str
 
@@ -54,13 +56,19 @@ def described() -> dict[str, str]:
 
 def options_of(build: str) -> list[Option]:
     words = described()
-    rows = re.findall(r"^  --([a-z-]+) (\S*) +(.+?)(?: \[(.*)\])?$",
+    rows = re.findall(r"^([A-Z].*):$|"
+                      r"^  --([a-z-]+)(?: ([^\s\[]\S*))?(?: \[(.*)\])?$",
                       help_of(build, "redlockd"), re.M)
-    missing = [flag for flag, *_ in rows if flag not in words]
+    missing = [flag for _, flag, *_ in rows if flag and flag not in words]
     if missing or not rows:
         sys.exit(f"docs/reference/options.md: no row for {missing}")
-    return [Option(flag, form, words[flag], default)
-            for flag, form, _, default in rows]
+    found: list[Option] = []
+    group = ""
+    for title, flag, form, default in rows:
+        group = title or group
+        if flag:
+            found.append(Option(flag, form, group, words[flag], default))
+    return found
 
 
 def commands_of(build: str) -> dict[str, str]:
@@ -72,9 +80,9 @@ def commands_of(build: str) -> dict[str, str]:
 def choices_of(helps: dict[str, str]) -> list[Choice]:
     found: dict[str, Choice] = {}
     for command, text in helps.items():
-        for name, words in re.findall(r"^  ((?:-\w, |    )--\S+(?: [A-Z]+)?) +(.*)$",
+        for name, words in re.findall(r"^  ((?:-\w, )?--.*)\n((?:      .*\n)+)",
                                       text.split("\nOptions:\n")[1], re.M):
-            found.setdefault(name, Choice(name.strip(), words, []))
+            found.setdefault(name, Choice(name, " ".join(words.split()), []))
             found[name].commands.append(command)
     return list(found.values())
 
@@ -131,7 +139,10 @@ def daemon_page(build: str) -> str:
         if option.form:
             lines.append(f"Variable: \\fB{option.variable}\\fP.")
         return tagged(tag, *lines)
-    return filled("redlockd.8", OPTIONS="\n".join(map(entry, options_of(build))))
+    lines = []
+    for group, options in itertools.groupby(options_of(build), lambda it: it.group):
+        lines += [f".SS {group}", *map(entry, options)]
+    return filled("redlockd.8", OPTIONS="\n".join(lines))
 
 
 def paragraphs(text: str) -> str:
@@ -164,16 +175,16 @@ def client_page(build: str) -> str:
         title = text.splitlines()[0].partition(": ")[2]
         usage = re.search(r"^Usage: (.*)$", text, re.M)
         assert usage, name
-        rest = text.partition("1.5, 500ms, 2m, 1h.\n")[2]
+        about, _, rest = text[usage.end():].partition("\nOptions:\n")
+        rest = rest.partition("1.5, 500ms, 2m, 1h.\n")[2]
         return "\n".join([f".SS {name}", roff(title[:1].upper() + title[1:]) + ".",
                           ".PP", ".nf", roff(usage[1].strip()), ".fi",
-                          paragraphs(rest)])
+                          paragraphs(f"{about}\n\n{rest}")])
 
     def entry(choice: Choice) -> str:
         common = len(choice.commands) == len(helps)
         where = "all commands" if common else ", ".join(choice.commands)
-        text = choice.text[:1].upper() + choice.text[1:]
-        return tagged(f".B {roff(choice.name)}", roff(text), f"({where})")
+        return tagged(f".B {roff(choice.name)}", roff(choice.text), f"({where})")
 
     return filled("redlockctl.1", COMMANDS="\n".join(map(section, helps)),
                   OPTIONS="\n".join(map(entry, choices_of(helps))))

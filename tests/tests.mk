@@ -339,6 +339,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/modules.py
 	tests/lint/words.py
 	tests/lint/sentences.py
+	tests/lint/plain.py $(OUT)/redlockd $(OUT)/redlockctl
 	scripts/map.py --check
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/proxies/check_deploy.py --check

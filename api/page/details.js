@@ -27,19 +27,19 @@ function describeHolder(lock) {
     return lock.readers ? plural(lock.readers, 'reader', 'readers') : 'readers';
   }
   if (lock.fencing_token === undefined) {
-    return 'not known';
+    return 'unknown';
   }
-  return lock.owner === undefined ? 'gave no owner' : lock.owner;
+  return lock.owner === undefined ? 'no owner given' : lock.owner;
 }
 
-// What the list, the details and the dialog tell of a holder.
+// What the list, the details and the dialog show of a holder.
 function factsOf(lock, now) {
   const left = lock.endsAt === undefined ? undefined : lock.endsAt - now;
   return [
     ['Holder', describeHolder(lock)],
     ['Fencing token', lock.fencing_token === undefined
       ? 'none' : String(lock.fencing_token)],
-    ['Expires in', left === undefined ? 'never, or not known'
+    ['Expires in', left === undefined ? 'never, or unknown'
       : left > 0 ? formatLeft(left) : 'expired'],
   ];
 }
@@ -53,7 +53,7 @@ function describeChange(lock) {
     return `shared by ${describeHolder(lock)}`;
   }
   return lock.fencing_token === undefined
-    ? 'held without a number' : 'acquired';
+    ? 'held without a fencing token' : 'acquired';
 }
 
 class Details {
@@ -114,8 +114,8 @@ class Details {
     }
     if (this.restsSince !== undefined) {
       this.add(this.restsSince,
-               `not watched until ${formatTime(new Date())}: what happened ` +
-               'meanwhile is missing');
+               `not watched until ${formatTime(new Date())}: changes before ` +
+               'that are missing');
       this.restsSince = undefined;
     }
     setText(byId('details-failure'), '');
@@ -131,7 +131,7 @@ class Details {
   fail({message}) {
     this.rest();
     setText(byId('details-failure'),
-            `${message} What you see of the lock may be old; the page asks ` +
+            `${message} The lock may have changed since; the page is trying ` +
             'again.');
   }
 
@@ -178,9 +178,9 @@ class Details {
     const {lock} = this;
     return !lock.held || lock.fencing_token !== undefined ||
            lock.mode === 'shared' ? ''
-      : 'This lock cannot be released here: it has no fencing token. Another ' +
-        'library holds it, whose key you can delete on the nodes, or the ' +
-        'nodes disagree.';
+      : 'This lock cannot be released here, because it has no fencing token. ' +
+        'Either the nodes disagree, or another library holds the lock: delete ' +
+        'its key on the nodes.';
   }
 
   // The focus is not lost with the button.

@@ -225,7 +225,7 @@ class Page:
         answers = operation["responses"]
         good = [status for status in answers if status.startswith("2")]
         bad = [status for status in answers if status not in good]
-        return self.section("Answers", self.terms(
+        return self.section("Responses", self.terms(
             (code(status), self.success(answers[status])) for status in good) +
             tag("details",
                 tag("summary", "Errors: ", " ".join(map(code, bad))),
@@ -267,7 +267,7 @@ class Page:
             class_="parts")
 
     PARTS = (("schemas", "schema", "Schemas"),
-             ("responses", "answer", "Answers of several calls"),
+             ("responses", "answer", "Shared responses"),
              ("headers", "header", "Headers"))
 
     @staticmethod

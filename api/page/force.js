@@ -54,7 +54,7 @@ class Force {
                                        ...factsOf(lock, now)]);
     setText(byId('force-do'), lock.mode === 'shared'
       ? `Release ${describeHolder(lock)} by force`
-      : `Release number ${lock.fencing_token} by force`);
+      : `Release ${lock.fencing_token} by force`);
   }
 
   async send() {
@@ -68,7 +68,7 @@ class Force {
     try {
       await ask(`/locks/${id}?force=${force}`, {method: 'DELETE'});
       outcome = {news: force === 'all' ? 'All readers were released by force.'
-        : `Number ${number} was released by force.`};
+        : `The lock with the fencing token ${number} was released by force.`};
     } catch (error) {
       if (!(error instanceof Unanswered)) {
         throw error; // a bug
@@ -84,15 +84,15 @@ class Force {
   explain(error) {
     switch (error.code) {
     case 'not_owner':
-      return {failure: 'Nothing was released: the lock has another holder by ' +
-                       'now, who keeps it.'};
+      return {failure: 'Nothing was released: another client holds the lock ' +
+                       'now, and keeps it.'};
     case 'lock_not_found':
       return {failure: 'Nothing was released: nobody holds the lock any more.'};
     case 'forbidden':
       return {refusal: `Nothing was released. ${error.message}`};
     default:
       return {failure: error.status === undefined
-        ? `${error.message} Perhaps the lock was released, perhaps not.`
+        ? `${error.message} The lock may have been released or not.`
         : `The release failed. ${error.message}`};
     }
   }

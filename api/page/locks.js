@@ -88,7 +88,7 @@ class Locks {
              (id) => this.makeRow(id));
     byId('locks-table').hidden = locks.length === 0;
     byId('more').hidden = isWhole && count === locks.length;
-    const what = prefix === '' ? '' : ' that begin so';
+    const what = prefix === '' ? '' : ' with this prefix';
     const rest = !isWhole ? ', and perhaps more'
       : count > locks.length
         ? `; ${formatCount(locks.length)} of them are shown` : '';

@@ -34,11 +34,12 @@ async function ask(path, {method = 'GET', signal,
     throw new Unanswered(NO_ANSWER);
   }
   if (response.status === 401) {
-    throw new Unknown('This server asks for a token.', {status: 401});
+    throw new Unknown('This server requires an access token.', {status: 401});
   }
   if (!response.ok) {
     const why = body.detail || `status ${response.status}`;
-    const what = response.status < 500 ? 'refuses' : 'cannot answer';
+    const what = response.status < 500 ? 'refuses the request'
+      : 'cannot respond';
     throw new Unanswered(`This server ${what}: ${why}.`, {
       status: response.status, code: body.code,
       retryAfterMs: body.retry_after_ms,
@@ -117,7 +118,7 @@ async function readNodes() {
   verdict.ask(readClock());
   const answer = await ask('/nodes');
   if (!Array.isArray(answer.nodes)) {
-    throw new Unanswered('What answers here is not redlockd.', {status: 200});
+    throw new Unanswered('The server at this address is not redlockd.', {status: 200});
   }
   return answer;
 }
@@ -180,7 +181,7 @@ const locks = new Locks((lock) => {
 const traffic = new History();
 let facts; // the last look
 const charts = [
-  new Chart({title: 'Answers per second', format: formatRate, least: 1,
+  new Chart({title: 'Responses per second', format: formatRate, least: 1,
              lines: [{name: 'done', label: 'done'}]}),
   new Chart({title: 'Latency', format: formatLatency, least: 0.001,
              lines: [{name: 'p50', label: 'median'},
@@ -230,8 +231,8 @@ function showFacts(now) {
   showNotes(byId('facts'), [...makeFacts(facts),
                             ...age === '' ? [] : [{text: age, alert: ''}]]);
   setText(byId('several'), !traffic.isOfSeveral ? ''
-    : 'Several servers answer here, and each counts for itself: figures and ' +
-      'waiters are those of one or the other. Open the page on one server.');
+    : 'Several servers respond at this address, each with its own counters: ' +
+      'figures and waiters may be from any of them. Open the page of one server.');
 }
 
 // What is shown stays, unless this visitor may not see it.

@@ -11,7 +11,7 @@ class Token {
       const text = byId('token-text').value.trim();
       byId('token-text').value = '';
       if (!/^[!-~]+$/.test(text)) {
-        setText(byId('token-why'), 'This cannot be a token.');
+        setText(byId('token-why'), 'This is not a valid access token.');
         return;
       }
       sessionStorage.setItem(TOKEN_KEY, text);
@@ -30,7 +30,7 @@ class Token {
     const had = sessionStorage.getItem(TOKEN_KEY) !== null;
     if (had) {
       sessionStorage.removeItem(TOKEN_KEY);
-      setText(byId('token-why'), 'The server does not know this token.');
+      setText(byId('token-why'), 'The server does not know this access token.');
     }
     if (byId('token').hidden) {
       byId('token').hidden = false;

@@ -3,7 +3,7 @@
 
 // an answer that is older than this, or not there after it, is missing
 const LATE_MS = 4000;
-const NO_ANSWER = 'This server does not answer.';
+const NO_ANSWER = 'This server does not respond.';
 
 // The states on the way to a first vote: nothing is wrong with such a node.
 const STARTING = ['connecting', 'admitting', 'first_start'];
@@ -57,7 +57,7 @@ function describeFailure({message, status}) {
   if (status === 403 || status === 429) {
     return {level: 'unknown', line: message, title: 'Refused', alert: ''};
   }
-  return {level: 'bad', line: message, title: 'No answer',
+  return {level: 'bad', line: message, title: 'No response',
           alert: status === undefined ? 'RedlockdDown'
             : status >= 500 ? 'RedlockdServerErrors' : ''};
 }
@@ -108,7 +108,7 @@ class Verdict {
       return undefined;
     }
     return now - askedAt < LATE_MS
-      ? {level: 'unknown', line: 'Asking the server …', title: 'Asking',
+      ? {level: 'unknown', line: 'Contacting the server …', title: 'Contacting',
          alert: ''}
       : describeFailure({message: NO_ANSWER});
   }
@@ -151,11 +151,11 @@ class Verdict {
 
   describeAge(trouble, now) {
     if (this.answeredAt === undefined) {
-      return this.error === undefined ? '' : 'It has not answered yet.';
+      return this.error === undefined ? '' : 'It has not responded yet.';
     }
     const age = formatDuration(Math.max(now - this.answeredAt, 0));
     return trouble === undefined ? `Updated ${age} ago.`
-      : `Last answer ${age} ago, at ${formatTime(new Date(this.answeredAt))}.`;
+      : `Last response ${age} ago, at ${formatTime(new Date(this.answeredAt))}.`;
   }
 
   // Those that vote come first; a line stands behind the quorum.

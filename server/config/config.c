@@ -35,8 +35,8 @@ enum option_kind {
 struct option {
     const char *flag; /* without the dashes */
     enum option_kind kind;
-    const char *form; /* of the value, for people */
-    const char *help;
+    const char *form;         /* of the value, for people */
+    const char *help;         /* sentences; lines of up to 74 characters */
     size_t offset;            /* of the field in struct config */
     const char *standard;     /* the default, as text; NULL: none */
     int64_t min, max;         /* integer; ratio: in percent */
@@ -44,6 +44,7 @@ struct option {
     enum config_action action;
     /* of a text: NULL, or what the value must be */
     const char *(*find_wrong)(const char *value);
+    const char *group; /* that begins here; NULL: the one before goes on */
 };
 
 /* ---- texts --------------------------------------------------------------- */
@@ -111,101 +112,150 @@ static const char *const levels[] = {"debug", "info", "warn",
 static const char *const log_formats[] = {"logfmt", "json", NULL};
 
 static const struct option options[] = {
-    {"listen", IS_LISTEN, "HOST:PORT", "where to serve HTTP", AT(listen_host),
-     "127.0.0.1:8080"},
-    {"reuse-port", IS_SWITCH, "on|off", "let several processes share the port",
-     AT(reuse_port), "off"},
-    {"tls-cert", IS_PATH, "FILE",
-     "serve HTTPS with this certificate chain (PEM)", AT(tls_cert)},
-    {"tls-key", IS_PATH, "FILE", "the private key of --tls-cert (PEM)",
-     AT(tls_key)},
-    {"tls-client-ca", IS_PATH, "FILE",
-     "require client certificates signed by these CAs (PEM)",
-     AT(tls_client_ca)},
-    {"tls-client-crl", IS_PATH, "FILE",
-     "refuse client certificates that these lists revoke (PEM)",
-     AT(tls_client_crl)},
     {"nodes", IS_NODES, "NODE,NODE,...",
-     "1 to 9 independent Redis masters; 5 are best", AT(nodes)},
+     "The 1 to 9 independent Redis masters; five are best.", AT(nodes),
+     .group = "Nodes"},
+    {"node-timeout-ms", IS_INTEGER, "MS",
+     "How long a round waits for the nodes' votes. It costs time only if the\n"
+     "nodes that vote in time are no quorum.",
+     AT(node_timeout_ms), "250", 1, 10000},
+    {"ask", IS_CHOICE, "quorum|all",
+     "Which nodes an acquire queries first. quorum: only as many as it needs,\n"
+     "a third less work for the nodes. all: use it if some replies are far\n"
+     "later than others. With quorum, a lock in its first 100 ms may be lost\n"
+     "with one more node; after that, it is replicated to all nodes.",
+     AT(ask), "quorum", .words = asks},
+    {"retry-count", IS_INTEGER, "N",
+     "How many more rounds a request may run after the first.", AT(retry_count),
+     "3", 0, 100},
+    {"retry-delay-ms", IS_INTEGER, "MS",
+     "The longest random delay before an acquire is retried after split votes.",
+     AT(retry_delay_ms), "200", 0, 10000},
+    {"key-prefix", IS_TEXT, "TEXT",
+     "The prefix of every key on the nodes; the same on all servers.",
+     AT(key_prefix), "", .find_wrong = find_wrong_prefix},
     {"node-ca", IS_PATH, "FILE",
-     "PEM file of the CAs for rediss:// nodes; without it, the system's",
+     "The CAs that sign the certificates of rediss:// nodes (PEM). Without "
+     "it,\n"
+     "the system's CAs.",
      AT(node_ca)},
     {"node-cert", IS_PATH, "FILE",
-     "PEM file of the certificate for rediss:// nodes that ask for one",
+     "The client certificate, with its chain, for rediss:// nodes that "
+     "require\n"
+     "one (PEM).",
      AT(node_cert)},
-    {"node-key", IS_PATH, "FILE", "PEM file of its key", AT(node_key)},
-    {"node-timeout-ms", IS_INTEGER, "MS", "how long a round waits for nodes",
-     AT(node_timeout_ms), "250", 1, 10000},
-    {"default-ttl-ms", IS_INTEGER, "MS", "the TTL if the client sends none",
-     AT(default_ttl_ms), "30000", TTL_MIN_MS, DAY_MS},
-    {"max-ttl-ms", IS_INTEGER, "MS", "the longest TTL a client may ask for",
-     AT(max_ttl_ms), "60000", TTL_MIN_MS, DAY_MS},
-    {"max-hold-ms", IS_INTEGER, "MS",
-     "how long a lock can be held by extending it; 0: without limit",
-     AT(max_hold_ms), "0", 0, 30LL * DAY_MS},
-    {"max-readers", IS_INTEGER, "N", "how many clients can share a lock",
-     AT(max_readers), "1000", 1, READERS_MAX},
-    {"drift-factor", IS_RATIO, "0...0.5",
-     "assumed clock drift, as part of the TTL", AT(drift_factor), "0.01", 0,
-     50},
-    {"retry-count", IS_INTEGER, "N", "how many more rounds a request may take",
-     AT(retry_count), "3", 0, 100},
-    {"retry-delay-ms", IS_INTEGER, "MS",
-     "longest random delay after split votes", AT(retry_delay_ms), "200", 0,
-     10000},
-    {"key-prefix", IS_TEXT, "TEXT", "prefix of every key on the nodes",
-     AT(key_prefix), "", .find_wrong = find_wrong_prefix},
-    {"first-start", IS_CHOICE, "auto|yes|no",
-     "admit empty nodes at once: only durable ones, all, or none",
-     AT(first_start), "auto", .words = first_starts},
-    {"ask", IS_CHOICE, "quorum|all", "which nodes an acquire asks at first",
-     AT(ask), "quorum", .words = asks},
-    {"config-epoch", IS_INTEGER, "N",
-     "raise it to change --nodes; locking stops for a while", AT(config_epoch),
-     "1", 1, 1000000},
-    {"take-over", IS_INTEGER, "EPOCH",
-     "the old servers are stopped: change to this epoch without proof",
-     AT(take_over), "0", 0, 1000000},
-    {"restart-guard", IS_SWITCH, "on|off",
-     "off: nodes that lost locks vote at once; unsafe", AT(restart_guard),
-     "on"},
+    {"node-key", IS_PATH, "FILE",
+     "The private key of --node-cert (PEM), without a passphrase.",
+     AT(node_key)},
+    {"listen", IS_LISTEN, "HOST:PORT",
+     "The address to serve. Beyond loopback, it needs --auth-file,\n"
+     "--tls-client-ca or --allow-anonymous.",
+     AT(listen_host), "127.0.0.1:8080", .group = "HTTP"},
+    {"reuse-port", IS_SWITCH, "on|off",
+     "Let several redlockd processes share the port.", AT(reuse_port), "off"},
     /* longer than the 10 s between two probes of Kubernetes; and together with
      * the last request within the 30 s that it waits */
     {"drain-ms", IS_INTEGER, "MS",
-     "how long to keep serving after SIGTERM, so that load balancers notice",
+     "How long to keep serving after SIGTERM, with /readyz at 503. It must be\n"
+     "longer than the interval between the probes of load balancers.",
      AT(drain_ms), "12000", 0, 600000},
-    {"auth-file", IS_PATH, "FILE",
-     "identities and their rights; without it, anybody may do anything",
-     AT(auth_file)},
-    {"allow-anonymous", IS_SWITCH, "on|off",
-     "listen beyond loopback without --auth-file", AT(allow_anonymous), "off"},
     {"allowed-hosts", IS_TEXT, "HOST,HOST,...",
-     "host names that web pages of this server may use; .example.com: all "
-     "below it",
+     "Host names of this server that web pages may use. .example.com allows "
+     "all\n"
+     "names below it. Without --auth-file, other names with a dot get 421.",
      AT(allowed_hosts), .find_wrong = find_wrong_hosts},
     {"trusted-proxies", IS_TEXT, "NET,NET,...",
-     "proxies whose X-Forwarded-For names the client in logs",
+     "Proxies, as addresses or networks. For their requests, logs name the\n"
+     "client from X-Forwarded-For.",
      AT(trusted_proxies), .find_wrong = find_wrong_networks},
-    {"log-level", IS_CHOICE, "LEVEL", "debug, info, warn, error or off",
-     AT(log_level), "info", .words = levels},
-    {"log-format", IS_CHOICE, "logfmt|json", "format of the log",
-     AT(log_format), "logfmt", .words = log_formats},
+    {"tls-cert", IS_PATH, "FILE",
+     "Serve HTTPS with this certificate, followed by its chain (PEM).",
+     AT(tls_cert), .group = "TLS"},
+    {"tls-key", IS_PATH, "FILE",
+     "The private key of --tls-cert (PEM), without a passphrase.", AT(tls_key)},
+    {"tls-client-ca", IS_PATH, "FILE",
+     "Require client certificates that these CAs have signed (PEM).",
+     AT(tls_client_ca)},
+    {"tls-client-crl", IS_PATH, "FILE",
+     "Refuse client certificates that these lists revoke (PEM).",
+     AT(tls_client_crl)},
+    {"auth-file", IS_PATH, "FILE",
+     "Identities and their rights; SIGHUP reads it again. Without it, anybody\n"
+     "who can connect may do anything.",
+     AT(auth_file), .group = "Access"},
+    {"allow-anonymous", IS_SWITCH, "on|off",
+     "Listen beyond loopback without --auth-file and --tls-client-ca.",
+     AT(allow_anonymous), "off"},
+    {"default-ttl-ms", IS_INTEGER, "MS",
+     "The TTL of a lock if the client sends none.", AT(default_ttl_ms), "30000",
+     TTL_MIN_MS, DAY_MS, .group = "Limits"},
+    {"max-ttl-ms", IS_INTEGER, "MS",
+     "The longest TTL that a client may request.", AT(max_ttl_ms), "60000",
+     TTL_MIN_MS, DAY_MS},
+    {"max-hold-ms", IS_INTEGER, "MS",
+     "How long a client can hold a lock by extending it; 0: without limit.",
+     AT(max_hold_ms), "0", 0, 30LL * DAY_MS},
+    {"max-readers", IS_INTEGER, "N",
+     "How many clients can share a lock; the next one gets 409.",
+     AT(max_readers), "1000", 1, READERS_MAX},
+    {"drift-factor", IS_RATIO, "0...0.5",
+     "The assumed clock drift, as a fraction of the TTL. It shortens the time\n"
+     "for which a client may rely on its lock.",
+     AT(drift_factor), "0.01", 0, 50, .group = "Data and safety"},
+    {"first-start", IS_CHOICE, "auto|yes|no",
+     "Whether nodes that were never used may vote at once. auto: only durable\n"
+     "nodes. yes is unsafe if all nodes may have lost their data: two clients\n"
+     "may then hold the same lock.",
+     AT(first_start), "auto", .words = first_starts},
+    {"restart-guard", IS_SWITCH, "on|off",
+     "Let no node that lost its data vote before its locks have expired. off "
+     "is\n"
+     "unsafe: two clients may hold the same lock.",
+     AT(restart_guard), "on"},
+    {"config-epoch", IS_INTEGER, "N",
+     "To change the names in --nodes, raise it by one, and keep a majority of\n"
+     "the old names. Locking then pauses for the longest TTL and up to 10 s.",
+     AT(config_epoch), "1", 1, 1000000},
+    {"take-over", IS_INTEGER, "EPOCH",
+     "Change the names without a majority of the old ones, for example "
+     "because\n"
+     "these nodes are lost for good. First stop all servers with the old "
+     "names:\n"
+     "if one still runs, two clients may hold the same lock. Use the number "
+     "of\n"
+     "--config-epoch, and remove the option once the log has take_over_done.",
+     AT(take_over), "0", 0, 1000000},
+    {"log-level", IS_CHOICE, "LEVEL",
+     "What to log: debug, info, warn, error or off.", AT(log_level), "info",
+     .words = levels, .group = "Logs and audit"},
+    {"log-format", IS_CHOICE, "logfmt|json",
+     "The format of the log; json: JSON lines.", AT(log_format), "logfmt",
+     .words = log_formats},
     {"audit-log", IS_PATH, "FILE|-",
-     "append a line for each change of a lock; - is stdout", AT(audit_log)},
+     "Append a JSON line to this file for each lock that is granted, "
+     "extended,\n"
+     "released or refused; - is standard output.",
+     AT(audit_log)},
     {"audit-required", IS_SWITCH, "on|off",
-     "change no lock without a line in --audit-log", AT(audit_required), "off"},
-    {"audit-reads", IS_SWITCH, "on|off", "append a line for each read, too",
+     "Change no lock without a line in --audit-log: while none can be "
+     "written,\n"
+     "changes get 503.",
+     AT(audit_required), "off"},
+    {"audit-reads", IS_SWITCH, "on|off",
+     "Also append a line for each inspection of a lock and each page of a "
+     "list.",
      AT(audit_reads), "off"},
-    {"check-config", IS_ACTION, NULL, "check the configuration and exit",
-     .action = CONFIG_CHECK},
-    {"print-config", IS_ACTION, NULL, "print all values, no secrets, and exit",
-     .action = CONFIG_PRINT},
+    {"check-config", IS_ACTION, NULL, "Check the configuration and exit.",
+     .action = CONFIG_CHECK, .group = "Instead of serving"},
+    {"print-config", IS_ACTION, NULL,
+     "Print all values, without secrets, and exit.", .action = CONFIG_PRINT},
     {"plan", IS_ACTION, NULL,
-     "look at the nodes, print what a start would do, and exit",
+     "Probe the nodes, print what a start with these options would do, and\n"
+     "exit. It changes nothing.",
      .action = CONFIG_PLAN},
-    {"version", IS_ACTION, NULL, "print the version and exit",
+    {"version", IS_ACTION, NULL, "Print the version and exit.",
      .action = CONFIG_VERSION},
-    {"help", IS_ACTION, NULL, "print this text and exit (also -h)",
+    {"help", IS_ACTION, NULL, "Print this help and exit (also -h).",
      .action = CONFIG_HELP},
 };
 
@@ -885,29 +935,39 @@ void config_print(const struct config *config, FILE *out)
     }
 }
 
+static void print_option_help(const struct option *option, FILE *out)
+{
+    if (option->group)
+        (void)fprintf(out, "\n%s:\n", option->group);
+    (void)fprintf(out, "  --%s%s%s", option->flag, option->form ? " " : "",
+                  option->form ? option->form : "");
+    if (option->standard && *option->standard)
+        (void)fprintf(out, " [%s]", option->standard);
+    (void)fputs("\n      ", out);
+    for (const char *c = option->help; *c; c++) {
+        (void)fputc(*c, out);
+        if (*c == '\n')
+            (void)fputs("      ", out);
+    }
+    (void)fputc('\n', out);
+}
+
 void config_print_help(FILE *out)
 {
     (void)fputs(
         "redlockd: distributed locks over HTTP, held on several Redis "
         "masters\n\nUsage: redlockd --nodes NODE,NODE,... [OPTION]...\n"
         "\nA NODE is host:port, redis://user:password@host:port/db, the same "
-        "with rediss://\nfor TLS, or unix:///path?db=n. With name= before it, "
-        "it has a name of its own, and\nmay move to another address under "
-        "that name.\n\nOptions:\n",
+        "with\nrediss:// for TLS, or unix:///path?db=n. With name= before it, "
+        "a node has a\nname of its own, and may move to another address. "
+        "Brackets show defaults.\n",
         out);
-    for (int i = 0; i < OPTIONS; i++) {
-        const struct option *option = &options[i];
-        int width = fprintf(out, "  --%s %s", option->flag,
-                            option->form ? option->form : "");
-        (void)fprintf(out, "%*s%s", width < 28 ? 28 - width : 1, "",
-                      option->help);
-        if (option->standard)
-            (void)fprintf(out, " [%s]", option->standard);
-        (void)fputc('\n', out);
-    }
-    (void)fputs("\nEach may also be an environment variable: --max-ttl-ms is "
-                "REDLOCKD_MAX_TTL_MS.\nREDLOCKD_NODES_FILE names a file with "
-                "the nodes, to keep passwords out of the\nprocess list. A flag "
-                "beats a variable; an empty variable counts as unset.\n",
+    for (int i = 0; i < OPTIONS; i++)
+        print_option_help(&options[i], out);
+    (void)fputs("\nEach option is also an environment variable: --max-ttl-ms "
+                "is\nREDLOCKD_MAX_TTL_MS. A flag overrides the variable; an "
+                "empty variable counts as\nunset. REDLOCKD_NODES_FILE names a "
+                "file with the nodes, which keeps passwords\nout of the "
+                "process list.\n",
                 out);
 }

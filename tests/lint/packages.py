@@ -50,7 +50,7 @@ def check_dependencies():
 def check_options():
     page = (BUILD / "share/redlockd.8").read_text().replace("\\-", "-")
     env = (BUILD / "share/redlockd.env").read_text()
-    for flag, form in re.findall(r"^  --([a-z-]+) (\S*) ",
+    for flag, form in re.findall(r"^  --([a-z-]+)(?: (\S+))?",
                                  output(f"{BUILD}/redlockd", "--help"), re.M):
         variable = "REDLOCKD_" + flag.upper().replace("-", "_")
         if f".B --{flag}" not in page:

@@ -156,7 +156,7 @@ def a_prefix_and_show_more_narrow_and_widen(browser: Browser,
     locks.append(service.acquire("other"))
     browser.find("#prefix")[0].send_keys("many:2")
     eventually(lambda: len(browser.find("#lock-rows tr")) == 30, "30 locks")
-    assert "30 locks that begin so." in browser.text("#locks-note")
+    assert "30 locks with this prefix." in browser.text("#locks-note")
     assert not browser.row("other")
     browser.find("#prefix")[0].send_keys(Keys.BACKSPACE)
     eventually(lambda: len(browser.find("#lock-rows tr")) in range(100, 231) and
@@ -172,7 +172,7 @@ def a_prefix_and_show_more_narrow_and_widen(browser: Browser,
     browser.find("#prefix")[0].clear()
     browser.find("#prefix")[0].send_keys("none such")
     eventually(lambda: browser.text("#locks-note") ==
-               "No locks that begin so are held.", "no locks")
+               "No locks with this prefix are held.", "no locks")
     browser.find("#prefix")[0].send_keys(Keys.CONTROL + "a", Keys.DELETE)
     eventually(lambda: browser.find("#lock-rows tr"), "all locks again")
     for lock in locks:
@@ -193,7 +193,7 @@ def traffic_is_drawn(browser: Browser, service: Service) -> None:
         eventually(lambda: re.search(r"409 held (?!0|–)[\d.]+",
                                      browser.text("#charts")), "refusals")
     label = browser.find("#charts svg[role=img]")[0].get_attribute("aria-label")
-    assert label and label.startswith("Answers per second: done "), label
+    assert label and label.startswith("Responses per second: done "), label
 
 
 def all_of_it_is_reached_by_keyboard(browser: Browser,

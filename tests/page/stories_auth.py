@@ -15,7 +15,7 @@ from service import Service
 
 def enter(browser: Browser, token: str) -> None:
     eventually(lambda: browser.find("#token")[0].is_displayed(),
-               "it asks for a token")
+               "it requires a token")
     assert browser.run("return document.activeElement.id") == "token-text"
     browser.press(token, Keys.ENTER)
 
@@ -50,10 +50,10 @@ def a_server_with_an_auth_file_asks_for_a_token(browser: Browser,
         browser.looks_good()
         enter(browser, "no-such-token")
         eventually(lambda: browser.text("#token-why") ==
-                   "The server does not know this token.", "a wrong token")
+                   "The server does not know this access token.", "a wrong token")
         assert is_closed(browser)
         enter(browser, "é")
-        eventually(lambda: browser.text("#token-why") == "This cannot be a token.",
+        eventually(lambda: browser.text("#token-why") == "This is not a valid access token.",
                    "no token at all")
         enter(browser, "locker-token")
         eventually(lambda: "lacks the scope read" in browser.text("#verdict-line"),

@@ -11,7 +11,7 @@ from service import Service
 from stories import EXPIRES_IN, all_vote, seconds_of
 from stories_details import open_details
 
-NO_ANSWER = "This server does not answer."
+NO_ANSWER = "This server does not respond."
 
 
 def no_error_and_no_request_elsewhere(browser: Browser, _: Service) -> None:
@@ -33,13 +33,13 @@ def a_server_that_hangs_is_told(browser: Browser, service: Service) -> None:
         left_s = seconds_of(browser.row(lock.resource)[EXPIRES_IN])
         eventually(lambda: seconds_of(
             browser.row(lock.resource)[EXPIRES_IN]) < left_s, "time goes on")
-        assert browser.text("#updated").startswith("Last answer ")
+        assert browser.text("#updated").startswith("Last response ")
         assert browser.text("#verdict-detail").startswith("Last known: ")
         eventually(lambda: ", as of " in browser.text("#locks-note"),
                    "the list is old")
-        assert browser.run("return document.title") == "No answer – redlockd"
+        assert browser.run("return document.title") == "No response – redlockd"
         eventually(lambda: browser.text("#details-failure").startswith(
-            "This server does not answer."), "the details are old")
+            "This server does not respond."), "the details are old")
         browser.looks_good()
     finally:
         os.kill(service.pid, signal.SIGCONT)

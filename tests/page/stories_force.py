@@ -46,7 +46,7 @@ def a_lock_is_released_by_force(browser: Browser, service: Service) -> None:
     assert shown["Resource"] == "stuck" and shown["Holder"] == "web-3", shown
     assert shown["Fencing token"] == str(lock.fencing_token), shown
     assert shown["Expires in"].endswith(" s"), shown
-    assert "It is not told" in browser.text("#force-means")
+    assert "It is not notified" in browser.text("#force-means")
     browser.is_accessible()
     browser.looks_good()
     for key in (Keys.ESCAPE, Keys.ENTER):  # Enter: Cancel has the focus
@@ -60,12 +60,12 @@ def a_lock_is_released_by_force(browser: Browser, service: Service) -> None:
     focused = browser.focused()
     assert focused["name"] == "force-do", focused
     assert browser.text("#force-do") == \
-        f"Release number {lock.fencing_token} by force"
+        f"Release {lock.fencing_token} by force"
     browser.requests()
     browser.press(Keys.ENTER)
     eventually(lambda: facts(browser) == {"Holder": "nobody"}, "it is released")
     assert browser.text("#force-news") == \
-        f"Number {lock.fencing_token} was released by force."
+        f"The lock with the fencing token {lock.fencing_token} was released by force."
     assert not browser.text("#force-failure")
     assert not is_asked(browser)
     assert browser.focused()["name"] == "details-title", browser.focused()
@@ -88,7 +88,7 @@ def a_newer_holder_keeps_its_lock(browser: Browser, service: Service) -> None:
     eventually(lambda: facts(browser)["Holder"] == "web-2", "the new holder")
     assert facts(browser, "force")["Holder"] == "web-1"
     press(browser, "force-do")
-    eventually(lambda: "another holder by now" in browser.text("#force-failure"),
+    eventually(lambda: "another client holds" in browser.text("#force-failure"),
                "it is told")
     assert browser.find("#force-failure[role=alert]")
     assert not browser.text("#force-news")
@@ -110,7 +110,7 @@ def all_readers_are_released(browser: Browser, service: Service) -> None:
     eventually(lambda: facts(browser)["Holder"] == "3 readers", "the readers")
     press(browser, "force")
     assert browser.text("#force-do") == "Release 3 readers by force"
-    assert "all those that hold the lock" in browser.text("#force-means")
+    assert "all readers that hold the lock" in browser.text("#force-means")
     press(browser, "force-do")
     eventually(lambda: facts(browser) == {"Holder": "nobody"}, "all are gone")
     assert "All readers" in browser.text("#force-news")

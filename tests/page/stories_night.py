@@ -19,7 +19,7 @@ from ports import free_ports
 from service import Service, traffic
 from stories_details import facts, open_details
 
-NO_ANSWER = "This server does not answer."
+NO_ANSWER = "This server does not respond."
 WORKS = "Locking works"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REASON, CLOCK = 2, 5
@@ -259,7 +259,7 @@ def nothing_is_said_twice(browser: Browser, _: Service) -> None:
         eventually(lambda: headline(browser) == NO_ANSWER, "an outage")
         eventually(lambda: ", as of " in browser.text("#locks-note"),
                    "the other parts have no answer either")
-        assert page_text(browser).count("does not answer") == 1
+        assert page_text(browser).count("does not respond") == 1
 
 
 # ---- the server -------------------------------------------------------------
@@ -270,21 +270,21 @@ def what_does_not_answer_claims_nothing(browser: Browser, _: Service) -> None:
             (SILENCE, NO_ANSWER, "#runbook-redlockddown"),
             (REFUSED_CONNECTION, NO_ANSWER, "#runbook-redlockddown"),
             ([502, "text/html", "<h1>Bad gateway</h1>"],
-             "This server cannot answer: status 502.",
+             "This server cannot respond: status 502.",
              "#runbook-redlockdservererrors"),
             (problem(503, "overloaded", "out of memory"),
-             "This server cannot answer: out of memory.",
+             "This server cannot respond: out of memory.",
              "#runbook-redlockdservererrors"),
             ([200, "text/html", "<p>Log in</p>"],
-             "What answers here is not redlockd.", ""),
+             "The server at this address is not redlockd.", ""),
             (as_json({"nodes": {"ready": True}}),
-             "What answers here is not redlockd.", "")):
+             "The server at this address is not redlockd.", "")):
         with faked(browser, nodes=[node_list(*voters(5))]):
             eventually(lambda: headline(browser) == f"{WORKS}.", "all is well")
         with faked(browser, nodes=[answer]):
             eventually(lambda line=line: headline(browser) == line, line)
             assert WORKS not in page_text(browser)
-            assert title(browser) == "No answer – redlockd", title(browser)
+            assert title(browser) == "No response – redlockd", title(browser)
             assert browser.text("#verdict-detail") == \
                 "Last known: 5 of 5 nodes vote; 2 more may fail."
             assert runbook_of(browser, "#verdict") == section
@@ -300,7 +300,7 @@ def what_does_not_answer_claims_nothing(browser: Browser, _: Service) -> None:
 
 
 def last_answer(browser: Browser) -> int:
-    found = re.fullmatch(r"Last answer (\d+) s ago, at .*\d\d:\d\d:\d\d\.",
+    found = re.fullmatch(r"Last response (\d+) s ago, at .*\d\d:\d\d:\d\d\.",
                          browser.text("#updated"))
     assert found, browser.text("#updated")
     return int(found[1])
@@ -316,7 +316,7 @@ def what_never_answered_is_told(browser: Browser, _: Service) -> None:
         try:
             browser.open("/")
             eventually(lambda: headline(browser) == NO_ANSWER, "no answer")
-            assert browser.text("#updated") == "It has not answered yet."
+            assert browser.text("#updated") == "It has not responded yet."
             assert browser.text("#verdict-detail") == ""
             assert WORKS not in page_text(browser)
             assert len(browser.find("#charts[hidden]")) == len(blocked) // 2
@@ -342,7 +342,7 @@ def its_age_counts_on(browser: Browser, _: Service) -> None:
     with faked(browser, nodes=[SILENCE]), ahead(browser, 7 * 3600):
         time.sleep(0.7)  # its next tick
         assert WORKS not in page_text(browser)
-        assert browser.text("#updated").startswith("Last answer 7 h 0 min ago")
+        assert browser.text("#updated").startswith("Last response 7 h 0 min ago")
     eventually(lambda: headline(browser).startswith(WORKS), "an answer")
 
 
@@ -363,11 +363,11 @@ def who_is_refused_sees_no_outage(browser: Browser, _: Service) -> None:
     eventually(lambda: headline(browser).startswith(WORKS), "it works")
     for answer, line, is_fresh in (
             (problem(403, "forbidden", "web lacks the scope read"),
-             "This server refuses: web lacks the scope read.", False),
+             "This server refuses the request: web lacks the scope read.", False),
             (problem(403, "foreign_origin", "another origin asks"),
-             "This server refuses: another origin asks.", False),
+             "This server refuses the request: another origin asks.", False),
             (problem(429, "rate_limited", "too many requests"),
-             "This server refuses: too many requests.", True)):
+             "This server refuses the request: too many requests.", True)):
         with faked(browser, nodes=[answer]):
             if is_fresh:  # what was known a moment ago is still as good
                 with ahead(browser, 5):
@@ -455,7 +455,7 @@ def several_servers_are_told(browser: Browser, _: Service) -> None:
                         "return fakes['/metrics']")) <= left, "an answer")
             eventually(lambda: browser.text("#facts"), "the figures")
             browser.run(WAKE)  # the last one once more
-            found = "Several servers answer here" in browser.text("#several")
+            found = "Several servers respond at this address" in browser.text("#several")
             assert found == is_told, (answers, browser.text("#several"))
             rates = re.findall(r"done ([\d,.]+)", browser.text("#charts"))
             assert rates in ([], ["0"], ["0.0"]), rates
