@@ -96,7 +96,7 @@ static const struct option_row option_rows[] = {
      .help = "The lock token, from acquire; by default $REDLOCKD_TOKEN."},
     {0, "force", VALUE_FORCE, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
      "Release the lock with this fencing token, whoever holds it. The holder\n"
-     "is not notified. all instead of NUMBER: release all readers."},
+     "is not notified. The word all instead of NUMBER releases all readers."},
     {0, "prefix", VALUE_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
      .help = "List only resources that begin with TEXT."},
     {0, "url", VALUE_URLS, IN_ALL, .form = "URL",
