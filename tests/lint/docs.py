@@ -3,7 +3,7 @@
 
 docs.py REDLOCKD TABLES
 
-Options:  a row "| `--flag` | `default` | …" for each, as --help tells them.
+Options:  a row "| `--flag` | `default` | …" for each, in the groups of --help.
 Fields:   a row for each that requests take and that grants and releases tell.
 Calls:    a row for each method and path that the server knows.
 States:   each row is a vote or a state of a node.
@@ -55,6 +55,20 @@ def check_options():
         if default and documented.get(flag, default) != default:
             complain(CONFIGURATION,
                      f"--{flag} is {default}, not {documented[flag]}")
+    same(CONFIGURATION, "groups",
+         groups(text, r"## Options (?:for )?(.*)", r"\| `(--[a-z-]+)` \|"),
+         groups(out, r"([A-Z].*):", r"  (--[a-z-]+)"))
+
+
+def groups(text, title, member):
+    """Each line that is a member, with the title above it."""
+    found, group = set(), ""
+    for line in text.splitlines():
+        if match := re.fullmatch(title, line):
+            group = match[1].lower()
+        elif match := re.match(member, line):
+            found.add(f"{match[1]} in {group!r}")
+    return found
 
 
 def check_fields():
