@@ -116,9 +116,6 @@ final class Player
             $urls[] = "http://server-$i";
         }
         $this->replicas = new Replicas($urls);
-        $this->replicas->probe = function (string $url): void {
-            $this->due[] = $url;
-        };
         $this->warnings = new Warnings();
         $this->talk = new Talk($this->replicas, 5000.0, $this->warnings);
         if ($grant !== []) {
@@ -229,7 +226,7 @@ final class Player
         $talk->asked = $step;
         $asked = $talk->now;
         expect($asked instanceof Send, 'no request: ' . ($talk->error ?? get_debug_type($asked)));
-        $talk->url = $this->replicas->choose();
+        $talk->url = $this->chosen();
         $talk->sentMs = $this->time;
         expect("$asked->method $asked->path" === $step['send'], "$asked->method $asked->path");
         expect($talk->url === "http://server-{$step['server']}", $talk->url);
@@ -427,10 +424,17 @@ final class Player
     // ---- which replica -----------------------------------------------------------
 
     /** @param array<string, mixed> $step */
+    private function chosen(): string
+    {
+        return $this->replicas->choose(function (string $url): void {
+            $this->due[] = $url;
+        });
+    }
+
     private function choose(array $step): void
     {
         $this->due = [];
-        expect($this->replicas->choose() === $this->replicas->urls[$step['choose']], 'another one');
+        expect($this->chosen() === $this->replicas->urls[$step['choose']], 'another one');
         $probes = array_map(fn (int $one): string => $this->replicas->urls[$one], $step['probes'] ?? []);
         expect($this->due === $probes, 'probes: ' . implode(' ', $this->due));
     }

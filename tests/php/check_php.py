@@ -9,9 +9,11 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 from check_faults import Case
+from odd import OddServer, answer, grant
 from stale import ClosingServer
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -99,3 +101,124 @@ class Stale(unittest.TestCase):
             done = run(file.name)
         self.assertEqual((done.stdout, done.stderr), ("released", ""))
         self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
+
+
+def slow_once(slow_method):
+    """A server that grants, and takes two seconds for the first of these requests."""
+    def responds(method, number):
+        if method == slow_method and number == 1:
+            time.sleep(2)
+        return answer(200, {}) if method == "DELETE" else answer(200, grant())
+    return responds
+
+
+class Odd(unittest.TestCase):
+    """Servers that do what a real one does not, or does seldom."""
+
+    def play(self, urls, program):
+        with tempfile.NamedTemporaryFile("w", suffix=".php") as file:
+            file.write(f"<?php require '{SOURCE}/autoload.php';\n"
+                       "require '/usr/share/php/Psr/Log/autoload.php';\n"
+                       "require '/usr/share/php/Symfony/Component/Lock/autoload.php';\n"
+                       "pcntl_async_signals(true);\n"
+                       "pcntl_signal(SIGALRM, fn () => throw new"
+                       " Redlockd\\Exception\\LockLost('of a'));\n"
+                       f"$client = new Redlockd\\Client({json.dumps(urls)});\n"
+                       + program)
+            file.flush()
+            done = run(file.name)
+        self.assertEqual(done.stderr, "", done.stdout)
+        return done.stdout
+
+    def test_the_loss_of_another_lock_interrupts_an_acquire(self):
+        with OddServer(slow_once("POST")) as server:
+            told = self.play([server.url], """
+                $lock = $client->lock('b');
+                pcntl_alarm(1);
+                try { $lock->acquire(); } catch (Exception $e) { echo $e->getMessage(); }
+                echo $lock->isHeld() ? ' held' : '';""")
+        self.assertEqual(told, "of a")
+        self.assertEqual(server.seen, ["POST", "POST", "DELETE"])
+
+    def test_an_interrupted_acquire_of_symfony(self):
+        with OddServer(slow_once("POST")) as server:
+            told = self.play([server.url], """
+                $store = new Redlockd\\Symfony\\RedlockdStore($client);
+                pcntl_signal(SIGALRM, fn () => throw new DomainException('stop'));
+                pcntl_alarm(1);
+                $key = new Symfony\\Component\\Lock\\Key('b');
+                try { $store->waitAndSave($key); } catch (Exception $e) { echo $e->getMessage(); }
+                """)
+        self.assertEqual(told, "stop")
+        self.assertEqual(server.seen, ["POST", "POST", "DELETE"])
+
+    def test_the_loss_of_another_lock_interrupts_a_release(self):
+        with OddServer(slow_once("DELETE")) as server:
+            told = self.play([server.url], """
+                $lock = $client->lock('b');
+                $lock->acquire();
+                pcntl_alarm(1);
+                try { $lock->release(); } catch (Exception $e) { echo $e->getMessage(); }
+                """)
+        self.assertEqual(told, "of a")
+        self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
+
+    def test_the_loss_of_another_lock_interrupts_a_renewal(self):
+        with OddServer(slow_once("PUT")) as server:
+            told = self.play([server.url], """
+                $lock = $client->lock('b');
+                $lock->acquire();
+                sleep(3);
+                pcntl_alarm(1);
+                try { $lock->check(); } catch (Exception $e) { echo $e->getMessage(); }
+                $lock->check();
+                echo $lock->isHeld() ? ' held' : '';""")
+        self.assertEqual(told, "of a held")
+
+    def test_a_logger_throws_in_a_renewal(self):
+        def responds(method, number):
+            is_bad = method == "PUT" and number == 1
+            return answer(500, {}) if is_bad else answer(
+                200, grant(renew_after_ms=10))
+        with OddServer(responds) as server:
+            told = self.play([server.url], f"""
+                $logger = new class extends Psr\\Log\\AbstractLogger {{
+                    public function log($level, $message, array $context = []): void
+                    {{ throw new DomainException('disk full'); }} }};
+                $client = new Redlockd\\Client('{server.url}', logger: $logger);
+                $lock = $client->lock('b');
+                $lock->acquire();
+                usleep(50_000);
+                try {{ $lock->check(); }} catch (DomainException $e) {{ echo $e->getMessage(); }}
+                $lock->check();""")
+        self.assertEqual(told, "disk full")
+        self.assertEqual(server.seen, ["POST", "PUT", "PUT", "DELETE"])
+
+    def test_a_probe_goes_on_beside_renewals_by_signal(self):
+        free = answer(200, {"held": False, "version": "free"})
+        first = OddServer(lambda _, number: None if number == 1 else free)
+        with first, OddServer(lambda *_: free) as second:
+            self.play([first.url, second.url], """
+                $client->background();
+                $client->get('a');
+                sleep(2);
+                for ($i = 0; $i < 10; $i++) { $client->get('a'); usleep(50_000); }""")
+        self.assertGreater(len(first.seen), 5)
+
+    def test_no_secret_is_shown(self):
+        told = self.play(["http://host"], """
+            ini_set('zend.exception_ignore_args', '0');
+            foreach (['http://me:s3cret/1@host/?a', 'me:s3cret@host:1'] as $url) {
+                try { new Redlockd\\Client($url, authToken: 's3cret'); }
+                catch (InvalidArgumentException $e) {
+                    echo $e->getMessage();
+                    var_dump($e->getTrace());
+                }
+            }
+            try { new Redlockd\\Client(authToken: 's3cret token'); }
+            catch (InvalidArgumentException $e) { echo $e; var_dump($e->getTrace()); }
+            $client = new Redlockd\\Client('http://me:s3cret@host', authToken: 's3cret');
+            $store = new Redlockd\\Symfony\\RedlockdStore($client);
+            var_dump($client, $client->lock('a'), $store);""")
+        self.assertIn("host", told)
+        self.assertNotIn("s3cret", told)

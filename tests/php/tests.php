@@ -200,6 +200,26 @@ $stories['the time asleep counts'] = function (): void {
     $uptimeMs = 1000 * (float) file_get_contents('/proc/uptime');
     is(abs(Clock::nowMs() - $uptimeMs) < 60, true, 'it is far from the uptime');
 };
+$stories['the clock does not run ahead if the process is stopped'] = function (): void {
+    $parent = getmypid();
+    $child = pcntl_fork();
+    if ($child === 0) {
+        for ($i = 0; $i < 8; $i++) {
+            usleep(50_000);
+            posix_kill($parent, SIGSTOP);
+            usleep(100_000);
+            posix_kill($parent, SIGCONT);
+        }
+        posix_kill(getmypid(), SIGKILL);
+    }
+    while (pcntl_waitpid($child, $status, WNOHANG) === 0) {
+        for ($i = 0; $i < 100; $i++) {
+            Clock::nowMs();
+        }
+    }
+    $uptimeMs = 1000 * (float) file_get_contents('/proc/uptime');
+    is(abs(Clock::nowMs() - $uptimeMs) < 60, true, 'it is far from the uptime');
+};
 
 // ---- Symfony -----------------------------------------------------------------------
 

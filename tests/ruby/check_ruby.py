@@ -9,9 +9,11 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 from check_faults import Case
+from odd import OddServer, answer, grant
 from stale import ClosingServer
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -99,3 +101,112 @@ class Stale(unittest.TestCase):
             done = run(file.name)
         self.assertEqual((done.stdout, done.stderr), ("released", ""))
         self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
+
+
+def slow_once(slow_method):
+    """A server that grants, and takes a second for the first of these requests."""
+    def responds(method, number):
+        if method == slow_method and number == 1:
+            time.sleep(1)
+        return answer(201, grant()) if method == "POST" else answer(200, {})
+    return responds
+
+
+class Odd(unittest.TestCase):
+    """Servers that do what a real one does not, or does seldom."""
+
+    def play(self, urls, program, timeout=2):
+        began = time.monotonic()
+        done = run("-e", f'require "redlockd"; client = Redlockd::Client.new('
+                   f'{json.dumps(",".join(urls))}, timeout: {timeout}); {program}')
+        self.assertEqual(done.stderr, "")
+        self.assertLess(time.monotonic() - began, 8)
+        return done.stdout
+
+    def test_the_loss_of_another_lock_interrupts_an_acquire(self):
+        with OddServer(slow_once("POST")) as server:
+            told = self.play([server.url], """
+                thread = Thread.new { client.lock("b").acquire }
+                thread.report_on_exception = false
+                sleep 0.3
+                thread.raise(Redlockd::LockLost, "of a")
+                begin
+                  thread.join
+                rescue Redlockd::LockLost => e
+                  print e.message
+                end""")
+        self.assertEqual(told, "of a")
+        self.assertEqual(server.seen, ["POST", "POST", "DELETE"])
+
+    def test_the_loss_of_another_lock_interrupts_a_release(self):
+        with OddServer(slow_once("DELETE")) as server:
+            told = self.play([server.url], """
+                thread = Thread.new { client.lock("b").tap(&:acquire).release }
+                thread.report_on_exception = false
+                sleep 0.4
+                thread.raise(Redlockd::LockLost, "of a")
+                begin
+                  thread.join
+                rescue Redlockd::LockLost => e
+                  print e.message
+                end""")
+        self.assertEqual(told, "of a")
+        self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
+
+    def test_a_response_that_drips(self):
+        whole = answer(201, grant(owner="x" * 100))
+        drops = tuple(bytes([byte]) for byte in whole)
+        with OddServer(lambda *_: drops) as server:
+            told = self.play([server.url], """
+                begin
+                  client.lock("a", wait: 0).acquire
+                rescue Redlockd::Unavailable
+                  print "unavailable"
+                end""", 0.5)
+        self.assertEqual(told, "unavailable")
+
+    def test_a_kept_connection_ends_with_its_server(self):
+        """The release was not sent, so another replica knows whether it is a loss."""
+        first = OddServer(lambda method, _: answer(201, grant()))
+        second = OddServer(lambda method, _: answer(
+            404, {"status": 404, "code": "lock_not_found"}))
+
+        def grants_and_leaves(*_):
+            first.leave()
+            return (answer(201, grant()),)
+        first.responds = grants_and_leaves
+        end_it = first.answer_one
+        first.answer_one = lambda connection: end_it(connection) and False
+        with first, second:
+            told = self.play([first.url, second.url], """
+                lock = client.lock("a")
+                lock.acquire
+                sleep 0.5
+                begin
+                  lock.release
+                rescue Redlockd::LockLost
+                  print "lost"
+                end""")
+        self.assertEqual(told, "lost")
+        self.assertEqual(second.seen, ["DELETE"])
+
+    def test_a_response_that_is_no_utf_8(self):
+        body = json.dumps(grant(id="?")).encode().replace(b"?", b"\xff")
+        with OddServer(lambda *_: answer(201, body)) as server:
+            told = self.play([server.url], """
+                begin
+                  client.lock("a", wait: 0).acquire
+                rescue Redlockd::Unavailable
+                  print "unavailable"
+                end""")
+        self.assertEqual(told, "unavailable")
+
+    def test_errors_show_no_password(self):
+        told = self.play([], """
+            ["http://me:pa/ss@host/?a", "me:pass@host:1", "http://me:p@ss?x@host/"].each do |url|
+              Redlockd::Client.new(url)
+            rescue ArgumentError => e
+              puts e.message
+            end""")
+        self.assertEqual(told.count("\n"), 3)
+        self.assertNotRegex(told, "pa/|ss|me:")

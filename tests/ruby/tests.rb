@@ -242,6 +242,60 @@ story("ActiveJob") do
   is(text.string.include?("is discarded"), true)
 end
 
+story("a loss is raised within the block, or not at all") do
+  late = nil
+  begin
+    CLIENT.lock("late raise", ttl: 1, interrupt: true) do |lock|
+      one = Thread.current
+      one.define_singleton_method(:raise) do |*of|
+        sleep 0.5 # the other thread has to wait for the processor
+        super(*of)
+      end
+      OTHER.force_release("late raise", lock.fencing_token)
+      sleep 0.02 while lock.owned?
+    end
+  rescue Redlockd::LockLost
+    begin
+      sleep 1
+    rescue Redlockd::LockLost => e
+      late = e
+    end
+  ensure
+    Thread.current.singleton_class.remove_method(:raise)
+  end
+  is(late, nil)
+end
+
+story("a timer that fails does not end the others") do
+  is_called = false
+  was, $stderr = $stderr, StringIO.new
+  Redlockd::Timers.at(0) { raise ThreadError, "can't create Thread" }
+  Redlockd::Timers.at(Redlockd::Clock.now_ms + 50) { is_called = true }
+  sleep 0.3
+  text = $stderr.string
+  $stderr = was
+  is([is_called, text.include?("can't create Thread")], [true, true])
+end
+
+story("a job that is interrupted right after its acquire releases the lock") do
+  interrupts = Module.new do
+    def acquire
+      super
+      Thread.current.raise(Timeout::Error)
+    end
+  end
+  client = Redlockd::Client.new
+  client.define_singleton_method(:lock) { |*names, **of| super(*names, **of).tap { |one| one.singleton_class.prepend(interrupts) } }
+  job = Class.new(ActiveJob::Base) do
+    include Redlockd::ActiveJob
+    perform_under_lock(client: client, ttl: 10, wait: 0) { "interrupted job" }
+    define_singleton_method(:name) { "Interrupted" }
+    define_method(:perform) { sleep 1 }
+  end
+  raises(Timeout::Error) { job.perform_now }
+  until_free("interrupted job")
+end
+
 counts = Hash.new(0)
 STORIES.each do |name, block|
   block.call

@@ -5,7 +5,12 @@ declare(strict_types=1);
 namespace Redlockd;
 
 use Psr\Log\LoggerInterface;
+use Redlockd\Exception\LockLost;
+use Redlockd\Internal\Attempt;
 use Redlockd\Internal\Caller;
+use Redlockd\Internal\Clock;
+use Redlockd\Internal\Grant;
+use Redlockd\Internal\Hold;
 use Redlockd\Internal\Identity;
 use Redlockd\Internal\Replicas;
 use Redlockd\Internal\Talk;
@@ -15,6 +20,9 @@ use Redlockd\Internal\Wanted;
 final class Client
 {
     public const DEFAULT_URL = 'http://127.0.0.1:8080';
+    // How long it takes to give back or to release what an exception of a signal
+    // handler has interrupted: the program may be about to end.
+    private const LAST_MS = 2000.0;
 
     private readonly Replicas $replicas;
     private readonly Identity $identity;
@@ -38,8 +46,8 @@ final class Client
      * @throws \InvalidArgumentException
      */
     public function __construct(
-        string|array|null $urls = null,
-        ?string $authToken = null,
+        #[\SensitiveParameter] string|array|null $urls = null,
+        #[\SensitiveParameter] ?string $authToken = null,
         ?string $authTokenFile = null,
         ?string $caFile = null,
         ?string $certFile = null,
@@ -162,11 +170,63 @@ final class Client
         return (bool) $this->run($this->talk->force($id, $fencingToken));
     }
 
+    /** @return array<string, mixed> without the secrets */
+    public function __debugInfo(): array
+    {
+        return ['replicas' => $this->replicas];
+    }
+
     /** Closes the connections; the next call opens new ones. */
     public function close(): void
     {
         $this->caller->close();
         $this->background?->close();
+    }
+
+    /**
+     * @internal The grant; if a signal handler throws, the lock is given back.
+     *
+     * @template T
+     * @param \Closure(Grant): T $keep is called with the grant
+     * @return T
+     */
+    public function acquire(Wanted $wanted, \Closure $keep): mixed
+    {
+        $attempt = new Attempt($wanted);
+        $isKept = false;
+        try {
+            $kept = $keep($this->run($this->talk->acquire($wanted, $attempt)));
+            $isKept = true;
+        } finally {
+            // an exception of a signal handler may be of this package, too: the loss
+            // of another lock
+            if (!$isKept && !$attempt->hasEnded && ($attempt->isOpen || $attempt->mayBeGranted)) {
+                $this->caller->run($this->talk->giveBack($wanted, $attempt), Clock::nowMs() + self::LAST_MS);
+            }
+        }
+        return $kept;
+    }
+
+    /**
+     * @internal If a signal handler throws, the release goes on before that.
+     *
+     * @throws LockLost
+     */
+    public function release(Hold $hold): void
+    {
+        $hasEnded = false;
+        try {
+            $this->run($this->talk->release($hold));
+            $hasEnded = true;
+        } finally {
+            if (!$hasEnded && !$hold->isDone) {
+                try {
+                    $this->caller->run($this->talk->release($hold, true), Clock::nowMs() + self::LAST_MS);
+                } catch (LockLost) {
+                    // there is nothing to release any more
+                }
+            }
+        }
     }
 
     /** @internal */

@@ -8,9 +8,9 @@ use Redlockd\Exception\LockHeld;
 use Redlockd\Exception\LockLost;
 use Redlockd\Exception\RedlockdException;
 use Redlockd\Internal\Alarm;
-use Redlockd\Internal\Attempt;
 use Redlockd\Internal\Caller;
 use Redlockd\Internal\Clock;
+use Redlockd\Internal\Grant;
 use Redlockd\Internal\Hold;
 use Redlockd\Internal\Pause;
 use Redlockd\Internal\Wanted;
@@ -30,9 +30,6 @@ use Redlockd\Internal\Wanted;
  */
 final class Lock
 {
-    // How long an acquire that was interrupted takes to give the lock back: its
-    // program may be about to end.
-    private const GIVE_BACK_MS = 2000.0;
     private const SHORTEST_TTL_MS = 5000; // for alarms, which count whole seconds
 
     private ?Hold $hold = null;
@@ -130,23 +127,15 @@ final class Lock
         if ($this->ownHold() !== null) {
             throw new \LogicException("$wanted->name: this object holds the lock already");
         }
-        $attempt = new Attempt($wanted);
-        $talk = $this->client->talk();
-        $caller = $this->client->caller();
-        $hasEnded = false;
         try {
-            $grant = $caller->run($talk->acquire($wanted, $attempt));
-            $hasEnded = true;
-        } catch (RedlockdException $error) {
-            $hasEnded = true;
+            $this->client->acquire($wanted, function (Grant $grant) use ($wanted): void {
+                $this->process = (int) getmypid();
+                $this->hold = new Hold($wanted->name, $grant, $grant->slots);
+            });
+        } catch (\Throwable $error) {
+            $this->hold = null; // it was given back
             throw $error;
-        } finally {
-            if (!$hasEnded && ($attempt->isOpen || $attempt->mayBeGranted)) {
-                $caller->run($talk->giveBack($wanted, $attempt), Clock::nowMs() + self::GIVE_BACK_MS);
-            }
         }
-        $this->hold = new Hold($wanted->name, $grant, $grant->slots);
-        $this->process = (int) getmypid();
         $this->renewal = null;
         $this->isLast = $this->isRenewing = false;
         if ($this->renewBySignal) {
@@ -238,9 +227,9 @@ final class Lock
         $this->hold = $this->renewal = null;
         try {
             // A lost lock is released, too: of several resources, some may be locked.
-            $this->client->caller()->run($this->client->talk()->release($hold));
+            $this->client->release($hold);
         } catch (LockLost $late) {
-            throw $loss ?? $late;
+            throw $hold->isDone ? $loss ?? $late : $late;
         }
         if ($loss !== null) {
             throw $loss;
@@ -260,10 +249,14 @@ final class Lock
         try {
             $this->renewStep($hold, $caller);
         } catch (LockLost $loss) {
-            $hold->loss ??= $loss;
-            $this->renewal = null;
+            if ($loss !== $hold->loss) {
+                throw $loss; // of another lock, by a signal handler
+            }
         } finally {
             $this->isRenewing = false;
+            if ($this->renewal?->valid() === false) {
+                $this->renewal = null; // an exception has ended it: the next one begins anew
+            }
         }
     }
 
@@ -328,12 +321,7 @@ final class Lock
     /** @param \Closure(): \Generator<int, Internal\Send|Pause, Internal\Answer|null, mixed> $talk */
     private function change(\Closure $talk): void
     {
-        try {
-            $this->client->caller()->run($talk());
-        } catch (LockLost $loss) {
-            $this->holding()->loss ??= $loss;
-            throw $loss;
-        }
+        $this->client->caller()->run($talk());
         $this->renewal = null; // what it would have done is done
         $this->isLast = false;
     }

@@ -16,10 +16,22 @@ final class Attempt
     private readonly string $key; // as secret as a token
     public bool $mayBeGranted = false; // by a request whose response does not say
     public bool $isOpen = false; // a request is under way
+    public bool $hasEnded = false; // with an error of its own, not of a signal handler
 
     public function __construct(private readonly Wanted $wanted)
     {
         $this->key = bin2hex(random_bytes(16));
+    }
+
+    /**
+     * @template T of \Throwable
+     * @param T $error
+     * @return T
+     */
+    public function ended(\Throwable $error): \Throwable
+    {
+        $this->hasEnded = true;
+        return $error;
     }
 
     public function ask(float $timeoutMs, float $leftMs): Send
@@ -37,6 +49,12 @@ final class Attempt
     public function askAgain(float $timeoutMs): Send
     {
         return $this->send(['ttl_ms' => 100] + $this->wanted->body(), $timeoutMs, 0.0);
+    }
+
+    /** @return array<string, mixed> without the key */
+    public function __debugInfo(): array
+    {
+        return ['wanted' => $this->wanted];
     }
 
     /** @param array<string, mixed> $body */

@@ -34,7 +34,12 @@ final class Caller
         private readonly Replicas $replicas,
         private readonly Identity $identity,
     ) {
-        $this->replicas->probe = $this->beginProbe(...);
+    }
+
+    /** @return array<string, mixed> */
+    public function __debugInfo(): array
+    {
+        return ['replicas' => $this->replicas];
     }
 
     public function close(): void
@@ -85,7 +90,7 @@ final class Caller
     public function send(Send $send, float $untilMs = INF): Answer
     {
         $this->ready();
-        $url = $send->url !== '' ? $send->url : $this->replicas->choose();
+        $url = $send->url !== '' ? $send->url : $this->replicas->choose($this->beginProbe(...));
         $answer = $this->exchange($send, $url, $untilMs);
         if ($answer->status === 401 && $this->identity->refresh()) {
             $answer = $this->exchange($send, $url, $untilMs);
@@ -117,6 +122,7 @@ final class Caller
             $isDone = true;
         } finally {
             curl_multi_remove_handle($this->multi, $handle); // which closes what is under way
+            unset($this->ends[spl_object_id($handle)]); // another handle may get this id
             if ($isDone) {
                 $this->idle[$url] = $handle;
             }

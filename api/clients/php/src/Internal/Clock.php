@@ -28,8 +28,12 @@ final class Clock
         if (self::$fake !== null) {
             return (self::$fake)();
         }
-        $awakeMs = hrtime(true) / 1e6;
-        $text = @file_get_contents(self::UPTIME);
+        do {
+            $beganMs = hrtime(true) / 1e6;
+            $text = @file_get_contents(self::UPTIME);
+            $awakeMs = hrtime(true) / 1e6;
+            // again, if the process was stopped or a signal handler ran in between
+        } while ($awakeMs - $beganMs > self::COARSE_MS / 2);
         $aheadMs = $text === false ? 0.0 : 1000 * (float) $text - $awakeMs;
         if (self::$asleepMs === null || $aheadMs > self::$asleepMs + self::COARSE_MS) {
             self::$asleepMs = $aheadMs;

@@ -21,6 +21,12 @@ final class Grant
     ) {
     }
 
+    /** @return array<string, mixed> without the token */
+    public function __debugInfo(): array
+    {
+        return ['id' => $this->id, 'fencingToken' => $this->fencingToken];
+    }
+
     /** null: it is no grant, or was cut off, or is not from redlockd. */
     public static function read(Answer $answer): ?self
     {

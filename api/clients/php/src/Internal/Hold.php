@@ -14,6 +14,7 @@ final class Hold
 {
     public ?LockLost $loss = null;
     public bool $isReleased = false;
+    public bool $isDone = false; // the talk of the release has ended with a loss
     public bool $wantsShared; // a downgrade has begun: from now on, each extend asks for it
 
     /** @param list<int> $slots of permits */
@@ -51,6 +52,12 @@ final class Hold
             $this->loss = $this->late();
         }
         return $this->loss;
+    }
+
+    /** By what a server said. */
+    public function ended(string $text): LockLost
+    {
+        return $this->loss ??= new LockLost($text);
     }
 
     public function late(): LockLost

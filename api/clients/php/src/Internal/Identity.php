@@ -19,7 +19,7 @@ final class Identity
     public readonly ?string $keyFile;
 
     public function __construct(
-        ?string $authToken,
+        #[\SensitiveParameter] ?string $authToken,
         ?string $authTokenFile,
         ?string $caFile,
         ?string $certFile,
@@ -54,6 +54,12 @@ final class Identity
         [$this->caFile, $this->certFile, $this->keyFile] = [$caFile, $certFile, $keyFile];
     }
 
+    /** @return array<string, mixed> without the secrets */
+    public function __debugInfo(): array
+    {
+        return ['tokenFile' => $this->tokenFile, 'caFile' => $this->caFile, 'certFile' => $this->certFile];
+    }
+
     private static function variable(string $name): ?string
     {
         return getenv($name) ?: null;
@@ -68,7 +74,7 @@ final class Identity
         return self::checked((string) preg_replace('/\r?\n\z/', '', $text), "the access token in $file");
     }
 
-    private static function checked(string $token, string $where): string
+    private static function checked(#[\SensitiveParameter] string $token, string $where): string
     {
         if (!preg_match('/^[!-~]+$/D', $token) || strlen($token) > self::LONGEST_TOKEN) {
             throw new \InvalidArgumentException("$where is not 1 to 4096 ASCII letters, digits and signs");

@@ -13,18 +13,21 @@ final class Replicas
     /** @var array<string, array{failures: int, failedAt: float, until: float, isAvoided: bool, isProbed: bool}> */
     private array $marks = [];
 
-    /** @var (\Closure(string): void)|null begins a probe, whose end is reported to probed() */
-    public ?\Closure $probe = null;
-
     /** @param list<string> $urls */
     public function __construct(public readonly array $urls)
     {
     }
 
+    /** @return array<string, mixed> */
+    public function __debugInfo(): array
+    {
+        return ['urls' => array_map(self::shown(...), $this->urls)];
+    }
+
     /** Without a user and a password. */
     public static function shown(string $url): string
     {
-        return preg_replace('~(?<=://)[^/?#]*@~', '', $url) ?? '';
+        return preg_replace('~^([a-z+.-]*://)?.*@~is', '$1', $url) ?? '';
     }
 
     public function count(): int
@@ -35,13 +38,15 @@ final class Replicas
     /**
      * The first that is not avoided; if all are, the one that failed first.
      * Waiting clients are served in order only if they ask the same server.
+     *
+     * @param (\Closure(string): void)|null $probe begins a probe, whose end is reported to probed()
      */
-    public function choose(): string
+    public function choose(?\Closure $probe = null): string
     {
         $now = Clock::nowMs();
         $free = [];
         foreach ($this->urls as $url) {
-            if (!$this->isAvoided($url, $now)) {
+            if (!$this->isAvoided($url, $now, $probe)) {
                 $free[] = $url;
             }
         }
@@ -57,7 +62,8 @@ final class Replicas
         return $first;
     }
 
-    private function isAvoided(string $url, float $now): bool
+    /** @param (\Closure(string): void)|null $probe */
+    private function isAvoided(string $url, float $now, ?\Closure $probe): bool
     {
         $mark = $this->marks[$url] ?? null;
         if ($mark === null || !$mark['isAvoided']) {
@@ -66,12 +72,12 @@ final class Replicas
         if ($now < $mark['until']) {
             return true;
         }
-        if ($this->probe === null || count($this->urls) === 1) {
+        if ($probe === null || count($this->urls) === 1) {
             return false;
         }
         if (!$mark['isProbed']) {
             $this->marks[$url]['isProbed'] = true;
-            ($this->probe)($url);
+            $probe($url);
         }
         return true;
     }

@@ -64,7 +64,7 @@ final class Talk
             $denials = $answer->isDenial() ? $denials + 1 : 0;
             if ($answer->isHeld()) {
                 if ($leftMs <= 0) {
-                    throw self::held($wanted, $answer);
+                    throw $attempt->ended(self::held($wanted, $answer));
                 }
                 if (empty($answer->body['waited_ms'])) { // it did not wait
                     $delayMs = $answer->retryAfterMs() ?: self::backoffMs(0, null);
@@ -75,18 +75,18 @@ final class Talk
             if ($answer->isDenial()) {
                 $this->replicas->avoid($answer->url);
                 if ($denials >= $this->replicas->count()) {
-                    throw self::denial($wanted->name, $answer);
+                    throw $attempt->ended(self::denial($wanted->name, $answer));
                 }
                 continue;
             }
             if ($answer->isFinal()) {
-                throw self::refusal($wanted->name, $answer);
+                throw $attempt->ended(self::refusal($wanted->name, $answer));
             }
             $failures++;
             $why = self::why($answer);
             // each replica once, and one of them again
             if ($leftMs <= 0 && $failures > $this->replicas->count()) {
-                throw self::unavailable("$wanted->name: no server grants it", $answer, $why);
+                throw $attempt->ended(self::unavailable("$wanted->name: no server grants it", $answer, $why));
             }
             $this->replicas->avoid($answer->url);
             $level = $failures === 1 ? 'warning' : 'info';
@@ -146,7 +146,7 @@ final class Talk
         while (true) {
             $leftMs = $hold->remainingMs();
             if ($leftMs <= 0) {
-                throw $hold->late();
+                throw $hold->ended($hold->late()->getMessage());
             }
             $body = ['ttl_ms' => $ttlMs ?? $hold->grant->ttlMs];
             // asked with either token, a server finds the lock in either mode
@@ -172,7 +172,7 @@ final class Talk
                 continue; // the token may have changed meanwhile
             }
             if ($answer->isEnded()) {
-                throw new LockLost("$hold->name: the lock ended ({$answer->text()})");
+                throw $hold->ended("$hold->name: the lock ended ({$answer->text()})");
             }
             if ($answer->code === Answer::MAX_HOLD) {
                 $this->logger?->warning("$hold->name: no longer extended ({$answer->text()})");
@@ -220,12 +220,12 @@ final class Talk
      * Throws LockLost if the lock had ended. If no server answers, that is only
      * logged: the lock expires, and other clients wait for that long.
      *
+     * @param bool $mayBeDone by a request that was interrupted
      * @return \Generator<int, Send|Pause, Answer|null, void>
      */
-    public function release(Hold $hold): \Generator
+    public function release(Hold $hold, bool $mayBeDone = false): \Generator
     {
         $hold->isReleased = true;
-        $mayBeDone = false;
         for ($failures = 1;; $failures++) {
             $answer = self::answer(yield new Send(
                 'DELETE',
@@ -241,7 +241,8 @@ final class Talk
                 if ($mayBeDone || $answer->isRepeated) {
                     return; // that may have been our own release
                 }
-                throw new LockLost("$hold->name: the lock had ended ({$answer->text()})");
+                $hold->isDone = true;
+                throw $hold->ended("$hold->name: the lock had ended ({$answer->text()})");
             }
             if (!$answer->isDenial() && !$answer->isLimit() && $answer->code !== Answer::UNSENT) {
                 $mayBeDone = true;

@@ -8,7 +8,6 @@ use Redlockd\Client;
 use Redlockd\Exception\LockHeld;
 use Redlockd\Exception\LockLost;
 use Redlockd\Exception\RedlockdException;
-use Redlockd\Internal\Attempt;
 use Redlockd\Internal\Clock;
 use Redlockd\Internal\Grant;
 use Redlockd\Internal\Hold;
@@ -95,8 +94,11 @@ final class RedlockdStore implements BlockingStoreInterface, BlockingSharedLockS
             return;
         }
         try {
-            $this->client->caller()->run($this->client->talk()->release($hold));
-        } catch (LockLost) {
+            $this->client->release($hold);
+        } catch (LockLost $loss) {
+            if ($loss !== $hold->loss) {
+                throw $loss; // of another lock, by a signal handler
+            }
             // it had expired: there is nothing to release
         } catch (RedlockdException $error) {
             throw new LockReleasingException($error->getMessage(), 0, $error);
@@ -133,14 +135,19 @@ final class RedlockdStore implements BlockingStoreInterface, BlockingSharedLockS
             $waitSeconds === INF ? null : 1000 * $waitSeconds,
             shared: $shared,
         );
+        $isKept = false;
         try {
-            $grant = $this->client->caller()->run($this->client->talk()->acquire($wanted, new Attempt($wanted)));
+            $this->client->acquire($wanted, fn (Grant $grant) => $this->keep($key, $grant));
+            $isKept = true;
         } catch (LockHeld $held) {
             throw new LockConflictedException($held->getMessage(), 0, $held);
         } catch (RedlockdException $error) {
             throw new LockAcquiringException($error->getMessage(), 0, $error);
+        } finally {
+            if (!$isKept) {
+                $key->removeState(self::class); // it was given back
+            }
         }
-        $this->keep($key, $grant);
     }
 
     /** By the key that has it: Symfony asks a store for that, too. */
@@ -167,6 +174,9 @@ final class RedlockdStore implements BlockingStoreInterface, BlockingSharedLockS
         try {
             $this->client->caller()->run($talk());
         } catch (LockLost $loss) {
+            if ($loss !== $hold->loss) {
+                throw $loss; // of another lock, by a signal handler
+            }
             $key->removeState(self::class);
             throw new LockConflictedException($loss->getMessage(), 0, $loss);
         } catch (RedlockdException $error) {

@@ -38,15 +38,18 @@ module Redlockd
         around_perform do |job, block|
           names = Array(job.instance_exec(*job.arguments, &resources))
           one = (client || ActiveJob.client).lock(*names, **options)
-          begin
-            one.acquire
-          rescue LockHeld => e
-            raise if held == :raise
+          # no interrupt between the acquire and the block that releases
+          Thread.handle_interrupt(Object => :never) do
+            begin
+              one.acquire
+            rescue LockHeld => e
+              raise if held == :raise
 
-            job.logger&.info("#{job.class.name} is discarded: #{e.message}")
-            next
+              job.logger&.info("#{job.class.name} is discarded: #{e.message}")
+              next
+            end
+            job.perform_under(one, block)
           end
-          job.perform_under(one, block)
         end
       end
     end

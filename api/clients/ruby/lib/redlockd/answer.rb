@@ -47,7 +47,8 @@ module Redlockd
     # The content may be no JSON: a proxy may have answered.
     def self.read(status, content, retry_after: nil, **rest)
       body = begin
-        JSON.parse(content.to_s)
+        text = content.to_s.dup.force_encoding(Encoding::UTF_8)
+        JSON.parse(text) if text.valid_encoding?
       rescue JSON::ParserError, EncodingError
         nil
       end

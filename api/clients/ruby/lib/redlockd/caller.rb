@@ -21,6 +21,28 @@ module Redlockd
     # No server has got the request.
     class Unsent < StandardError; end
 
+    # One that never connects again by itself: what fails then would look as if it had
+    # been sent.
+    class Connection < Net::HTTP
+      # The server has ended it before the request.
+      class Ended < StandardError; end
+
+      # What another thread reads from it fails.
+      def cut
+        @socket&.close
+      rescue IOError, SystemCallError, OpenSSL::SSL::SSLError
+        nil
+      end
+
+      private
+
+      def connect
+        raise Ended if started?
+
+        super
+      end
+    end
+
     def initialize(replicas, identity)
       @replicas = replicas
       @identity = identity
@@ -105,29 +127,45 @@ module Redlockd
 
     # Returns the response, and whether the request may have arrived twice.
     def over_connection(wanted, url, request)
-      is_repeated = false
+      is_repeated = is_stale = false
       begin
-        connection = is_repeated ? nil : take(url)
+        connection = is_stale ? nil : take(url)
         is_kept = !connection.nil?
         connection ||= connect(wanted, url)
         has_begun = false
         connection.read_timeout = (wanted.timeout_ms + wanted.wait_ms) / 1000.0
         connection.write_timeout = wanted.timeout_ms / 1000.0
-        response = connection.request(request) do |one|
-          has_begun = true
-          one.read_body
+        response = within(connection, wanted.timeout_ms + wanted.wait_ms) do
+          connection.request(request) do |one|
+            has_begun = true
+            one.read_body
+          end
         end
         is_done = true
+      rescue Connection::Ended
+        is_stale = true
+        retry
       rescue *CLOSED
-        raise if !is_kept || has_begun || is_repeated
+        raise if !is_kept || has_begun || is_stale
 
-        is_repeated = true
+        is_stale = is_repeated = true
         retry
       ensure
         # what is under way is ended by that, also if a thread is interrupted
         is_done && connection.started? ? keep(url, connection) : hang_up(connection)
       end
       [response, is_repeated]
+    end
+
+    # The timeouts of net/http are of each read and write, this is of all of them.
+    def within(connection, most_ms)
+      gate = Mutex.new
+      is_over = false
+      timer = Timers.at(Clock.now_ms + most_ms) { gate.synchronize { connection.cut unless is_over } }
+      yield
+    ensure
+      Timers.cancel(timer) if timer
+      gate.synchronize { is_over = true }
     end
 
     def connect(wanted, url)
@@ -142,7 +180,7 @@ module Redlockd
       host = target.hostname
       is_here = host == "localhost" || host == "::1" || host.start_with?("127.")
       # the environment's proxy, but not to this machine
-      connection = is_here ? Net::HTTP.new(host, target.port, nil) : Net::HTTP.new(host, target.port)
+      connection = is_here ? Connection.new(host, target.port, nil) : Connection.new(host, target.port)
       connection.max_retries = 0
       connection.keep_alive_timeout = KEPT_S
       return connection unless target.scheme == "https"

@@ -46,6 +46,7 @@ module Redlockd
   class Hold
     attr_reader :name, :grant, :slots
     attr_accessor :loss, :is_released,
+                  :is_done, # the talk of the release has ended with a loss
                   :wants_shared # a downgrade has begun: from now on, each extend asks for it
 
     def initialize(name, grant)
@@ -75,6 +76,11 @@ module Redlockd
     def find_loss
       @loss ||= late if remaining_ms <= 0
       @loss
+    end
+
+    # By what a server said.
+    def ended(text)
+      @loss ||= LockLost.new(text)
     end
 
     def late

@@ -18,6 +18,7 @@ module Redlockd
       @interrupt = interrupt
       @on_loss = on_loss
       @hold = @keeper = nil
+      @gate = Mutex.new # while the thread is interrupted
     end
 
     # Internal: what the garbage collector calls must not refer to the lock.
@@ -48,7 +49,8 @@ module Redlockd
           result = Thread.handle_interrupt(Object => :immediate) { yield self }
           is_done = true
         ensure
-          @thread = nil
+          # no loss is raised from now on
+          @gate.synchronize { @thread = nil }
           is_done ? release : release_quietly
         end
         result
@@ -154,17 +156,13 @@ module Redlockd
 
     def granted(wanted)
       attempt = Attempt.new(wanted)
-      has_ended = false
       begin
         grant = Thread.handle_interrupt(Object => :immediate) do
           @client.caller.run { |step| @client.talk.acquire(wanted, attempt, &step) }
         end
-        has_ended = true
-        grant
-      rescue Error
-        has_ended = true
-        raise
       ensure
+        # an interrupt may be an Error, too: the LockLost of another lock
+        has_ended = grant || attempt.error
         give_back(wanted, attempt) if !has_ended && (attempt.is_open || attempt.may_be_granted)
       end
     end
@@ -185,6 +183,8 @@ module Redlockd
       end
       is_done = true
     rescue LockLost => e
+      raise unless hold.is_done # an interrupt, as by the loss of another lock
+
       is_done = true
       raise loss || e
     ensure
@@ -199,24 +199,28 @@ module Redlockd
     end
 
     def release_quietly
-      release if own_hold
-    rescue Error => e
+      hold = own_hold
+      release if hold
+    rescue LockLost => e
+      raise unless e.equal?(hold.loss)
+
       @client.logger&.warn(e.message)
     end
 
     def lost(loss)
-      @thread&.raise(loss)
+      @gate.synchronize { @thread&.raise(loss) }
       callback = @on_loss
       Workers.call { callback.call(loss) } if callback
     end
 
     def change
+      hold = @hold
       caller = @client.caller
       caller.run { |step| yield @client.talk, step }
       @keeper&.moved
       nil
     rescue LockLost => e
-      @keeper&.lose(e)
+      @keeper&.lose(e) if e.equal?(hold.loss)
       raise
     end
 

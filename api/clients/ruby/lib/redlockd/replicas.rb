@@ -19,7 +19,7 @@ module Redlockd
 
     # Without a user and a password.
     def self.shown(url)
-      url.sub(%r{(?<=://)[^/?#]*@}, "")
+      url.sub(%r{\A([a-z+.-]*://)?.*@}mi, '\1')
     end
 
     def size

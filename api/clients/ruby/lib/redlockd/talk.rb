@@ -35,7 +35,7 @@ module Redlockd
         left_ms = deadline - Clock.now_ms
         denials = answer.denial? ? denials + 1 : 0
         if answer.held?
-          raise held(wanted, answer) if left_ms <= 0
+          raise attempt.ended(held(wanted, answer)) if left_ms <= 0
 
           unless answer.body["waited_ms"].to_i.positive? # it did not wait
             delay_ms = answer.retry_after_ms.positive? ? answer.retry_after_ms : backoff_ms(0, nil)
@@ -43,14 +43,14 @@ module Redlockd
           end
         elsif answer.denial?
           @replicas.avoid(answer.url)
-          raise denial(wanted.name, answer) if denials >= @replicas.size
+          raise attempt.ended(denial(wanted.name, answer)) if denials >= @replicas.size
         elsif answer.final?
-          raise refusal(wanted.name, answer)
+          raise attempt.ended(refusal(wanted.name, answer))
         else
           failures += 1
           # each replica once, and one of them again
           if left_ms <= 0 && failures > @replicas.size
-            raise unavailable("#{wanted.name}: no server grants it", answer)
+            raise attempt.ended(unavailable("#{wanted.name}: no server grants it", answer))
           end
 
           @replicas.avoid(answer.url)
@@ -95,7 +95,7 @@ module Redlockd
       failures = refusals = 0
       loop do
         left_ms = hold.remaining_ms
-        raise hold.late if left_ms <= 0
+        raise hold.find_loss if left_ms <= 0
 
         body = { "ttl_ms" => ttl_ms || hold.grant.ttl_ms }
         # asked with either token, a server finds the lock in either mode
@@ -112,7 +112,7 @@ module Redlockd
           return true
         end
         next if wanted_shared != hold.wants_shared # the token may have changed meanwhile
-        raise LockLost, "#{hold.name}: the lock ended (#{answer})" if answer.ended?
+        raise hold.ended("#{hold.name}: the lock ended (#{answer})") if answer.ended?
 
         if answer.code == Answer::MAX_HOLD
           @logger&.warn("#{hold.name}: no longer extended (#{answer})")
@@ -162,7 +162,8 @@ module Redlockd
         if answer.ended?
           return if may_be_done || answer.repeated? # that may have been our own release
 
-          raise LockLost, "#{hold.name}: the lock had ended (#{answer})"
+          hold.is_done = true
+          raise hold.ended("#{hold.name}: the lock had ended (#{answer})")
         end
         may_be_done ||= answer.repeated? ||
                         !(answer.denial? || answer.limit? || answer.code == Answer::UNSENT)

@@ -53,7 +53,11 @@ module Redlockd
 
     def run
       Thread.current.name = "redlockd timers"
-      loop { wait_for_next&.call }
+      loop do
+        wait_for_next&.call
+      rescue StandardError => e # as no thread can be made: the others go on
+        warn("redlockd: #{e.full_message}")
+      end
     end
 
     def wait_for_next

@@ -38,10 +38,15 @@ module Redlockd
 
     attr_accessor :may_be_granted, # by a request whose response does not say
                   :is_open # a request is under way, or its grant is not yet used
+    attr_reader :error # with which the talk itself ended, and no interrupt
 
     def initialize(wanted)
       @wanted = wanted
       @key = SecureRandom.hex(16) # as secret as a token
+    end
+
+    def ended(error)
+      @error = error
     end
 
     def ask(timeout_ms, left_ms)
