@@ -88,6 +88,7 @@ need_group() {
         [ -n "$(ruby -e 'gem "activejob"; print 1' 2>/dev/null)" ] ||
             missing+=(ruby-activejob)
         ;;
+    java) need_command javac default-jdk-headless ;;
     examples) # the tool chains of api/clients/examples/
         need_command curl curl
         need_command jq jq
