@@ -93,7 +93,6 @@ need_group() {
         need_command curl curl
         need_command jq jq
         need_debian_python requests python3-requests
-        need_command javac default-jdk-headless
         compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
             missing+=(postgresql)
         need_file /usr/sbin/mariadbd mariadb-server

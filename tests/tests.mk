@@ -316,7 +316,7 @@ interop: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Break other Redlock libraries
 neighbours: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Which lock libraries exclude redlockd; NEIGHBOURS="redsync GETSET" WRITE=1
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/interop/run.sh neighbours
 
-examples: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Copyable clients under faults; LANGUAGES="go ruby" STORIES="lost asleep" JOBS=2
+examples: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Copyable clients under faults; LANGUAGES="requests shell" STORIES="lost asleep" JOBS=2
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/examples/run.sh
 
 examples-broken: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## The same with clients that are broken
