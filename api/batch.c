@@ -107,7 +107,7 @@ static int list_claims(const struct http_batch *it, const struct body *bodies,
     return count;
 }
 
-/* False: two operations are of one lock; the answer tells. */
+/* False: two operations are of one lock; the response says so. */
 static bool check_clashes(const struct http_request *request,
                           const struct http_batch *it,
                           const struct body *bodies)
@@ -130,14 +130,14 @@ static bool check_clashes(const struct http_request *request,
         return true;
     struct faults errors = {.item = clash->n + 1};
     faults_add(&errors, "",
-               "this operation and operations/%d are of one lock; send one of "
-               "them in another request",
+               "this operation and operations/%d are on the same lock; send "
+               "one of them in another request",
                other);
     problem_respond_faults(&request->call, &errors);
     return false;
 }
 
-/* False: they are too much for one turn of the nodes; the answer tells. */
+/* False: they are too much for one turn of the nodes; the response says so. */
 static bool check_weight(const struct http_request *request,
                          const struct http_batch *it, const struct body *bodies)
 {
@@ -149,9 +149,9 @@ static bool check_weight(const struct http_request *request,
         return true;
     struct faults errors = {.in = "body"};
     faults_add(&errors, "/operations",
-               "operations have %d resources in all, a pool counted once more "
-               "for each hundred permits; the limit is %d; send the others in "
-               "another request",
+               "operations have %d resources in all, where each hundred "
+               "permits of a pool count as one more; the limit is %d; send the "
+               "rest in another request",
                weight, WEIGHT_MAX);
     problem_respond_faults(&request->call, &errors);
     return false;
@@ -159,12 +159,12 @@ static bool check_weight(const struct http_request *request,
 
 /* ---- begin -------------------------------------------------------------- */
 
-/* False: the answer tells what is wrong with the request as a whole. */
+/* False: the response says what is wrong with the request as a whole. */
 static bool batch_read_list(const struct http_request *request,
                             struct body_list *list)
 {
     static const char text[] =
-        "a batch has no header %s; send the field %s of each operation";
+        "a batch takes no header %s; send the field %s in each operation";
     struct faults errors = {.in = "header"};
     if (!head_is_json(request->content_type)) {
         problem_respond_not_json(&request->call);
@@ -289,8 +289,8 @@ static bool begin_list(const struct service *service,
     bool is_pending = false;
     if (it == NULL || bodies == NULL) {
         problem_respond_overloaded(
-            &request->call,
-            "not enough memory for so many operations; nothing was done");
+            &request->call, "not enough memory for this batch; nothing was "
+                            "done; try again later, or send fewer operations");
         goto done;
     }
     for (int i = 0; i < count; i++)
@@ -340,7 +340,7 @@ static void answer_item(const struct service *service, struct item *item,
     keep_answer(item);
 }
 
-/* Nobody is told; what came of it is audited and counted. */
+/* No client is notified; what came of it is audited and counted. */
 static void end_item(const struct service *service, struct item *item,
                      int64_t now_us)
 {
@@ -457,7 +457,7 @@ static char *join_answers(const struct http_batch *it, size_t size, size_t *len)
     struct json json;
     json_begin(&json);
     json_open_array(&json, "results");
-    (void)json_reserve(&json, size); /* at once; json_end tells */
+    (void)json_reserve(&json, size); /* at once; json_end says so */
     for (int i = 0; i < it->count; i++)
         batch_put_answer(&json, &it->items[i]);
     json_close_array(&json);
@@ -486,6 +486,6 @@ void batch_answer(const struct service *service, struct http_request *request,
     batch_end(service, request, false, now_us);
     problem_respond_overloaded(
         &request->call,
-        "not enough memory for the answer; what was granted was released "
-        "again, and the outcome of the others is unknown");
+        "not enough memory for the response; granted locks were released "
+        "again, and the outcome of the other operations is unknown");
 }

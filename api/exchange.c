@@ -136,7 +136,7 @@ static enum exchange_step refuse_stopped(const struct exchange *it)
     call->response->close = true;
     problem_respond_plain(call, PROBLEM_SHUTTING_DOWN,
                           "this server has stopped; the outcome of this "
-                          "request is unknown; ask another server");
+                          "request is unknown; use another server");
     return exchange_answer(it);
 }
 
@@ -152,7 +152,7 @@ static bool exchange_is_trusted(struct exchange *it)
     return connection_is_trusted(&it->connection, it->request.target);
 }
 
-/* Nobody is told what was granted, if anything: it is released. */
+/* No client learns what was granted, if anything: it is released. */
 static enum exchange_step exchange_abandon(struct exchange *it, int64_t now_us)
 {
     struct http_request *request = &it->request;
@@ -358,11 +358,12 @@ void exchange_note_answer(const struct exchange *it, struct log_limit *limit,
         metrics_observe(&metrics->request_duration[request->counted_as],
                         took_us);
     /* of a probe the log has a line already for why: the quorum, or the end */
-    bool is_told =
+    bool is_reported =
         response->status >= 500 &&
         !(request->counted_as == METRICS_PROBE && response->status == 503);
     if (log_is_enabled(LOG_DEBUG))
         exchange_log(LOG_DEBUG, request, took_us, 0);
-    else if ((is_told || took_us > slow_us) && log_limit_take(limit, now_us))
+    else if ((is_reported || took_us > slow_us) &&
+             log_limit_take(limit, now_us))
         exchange_log(LOG_INFO, request, took_us, limit->dropped);
 }

@@ -246,7 +246,7 @@ static enum MHD_Result note_value(void *cls, enum MHD_ValueKind kind,
     if (kind == MHD_HEADER_KIND)
         head_add_line(head, name_span, value_span);
     else
-        head_add_argument(head, name_span, value_span);
+        head_add_parameter(head, name_span, value_span);
     return MHD_YES;
 }
 
@@ -462,7 +462,7 @@ void front_serve(struct front *front)
 
 /* ---- the listening socket ----------------------------------------------- */
 
-/* -1: errno tells why. */
+/* -1: errno has the reason. */
 static int front_open_at(const struct addrinfo *at, bool reuse_port)
 {
     int fd =
@@ -484,7 +484,8 @@ static int front_open_at(const struct addrinfo *at, bool reuse_port)
     return -1;
 }
 
-/* Binds and listens; the descriptor does not block. -1: error tells why. */
+/* Binds and listens; the descriptor does not block. -1: error has the reason.
+ */
 static int front_listen(const struct config *config,
                         char error[FRONT_ERROR_MAX])
 {
@@ -694,7 +695,7 @@ static bool front_start(struct front *front, const struct front_setup *setup,
                         char error[FRONT_ERROR_MAX])
 {
     front->connections_max = (uint64_t)setup->connections_max;
-    (void)snprintf(error, FRONT_ERROR_MAX, "no memory for the HTTP server");
+    (void)snprintf(error, FRONT_ERROR_MAX, "out of memory for the HTTP server");
     if (!connections_init(&front->connections, setup->loop, setup->metrics))
         return false;
     if (!service_open(&front->service, setup->loop, error))
@@ -728,7 +729,7 @@ struct front *front_new(const struct front_setup *setup,
 {
     struct front *front = calloc(1, sizeof *front);
     if (front == NULL) {
-        (void)snprintf(error, FRONT_ERROR_MAX, "no memory");
+        (void)snprintf(error, FRONT_ERROR_MAX, "out of memory");
         return NULL;
     }
     jsonload_init();

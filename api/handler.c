@@ -83,7 +83,7 @@ static void respond_with(const struct http_request *request,
     response->body_len = len;
     if (body == NULL)
         problem_respond_overloaded(&request->call,
-                                   "not enough memory for the answer");
+                                   "not enough memory for the response");
 }
 
 static void respond_json(const struct http_request *request, char *body,
@@ -136,7 +136,7 @@ static void respond_unready(const struct service *service,
     };
     if (service->is_draining) {
         problem.code = PROBLEM_SHUTTING_DOWN;
-        problem.detail = "this server is about to stop";
+        problem.detail = "this server is shutting down; use another server";
     }
     int len =
         snprintf(detail, sizeof detail,
@@ -188,34 +188,34 @@ static void respond_metrics(const struct service *service,
 
 /* ---- lists: of locks, and of the permits of a pool ---------------------- */
 
-/* reason NULL: the argument is good. */
-static void list_note_fault(struct faults *errors, enum query_argument argument,
-                            const char *reason)
+/* reason NULL: the query parameter is good. */
+static void list_note_fault(struct faults *errors,
+                            enum query_parameter parameter, const char *reason)
 {
     char pointer[FAULT_POINTER_MAX];
-    (void)snprintf(pointer, sizeof pointer, "/%s", query_names[argument]);
+    (void)snprintf(pointer, sizeof pointer, "/%s", query_names[parameter]);
     if (reason != NULL)
-        faults_add(errors, pointer, "the argument %s %s", query_names[argument],
-                   reason);
+        faults_add(errors, pointer, "the query parameter %s %s",
+                   query_names[parameter], reason);
 }
 
 static_assert((int)PAGE_SIZE_MAX == (int)POOL_SLOTS_MAX, "one text is enough");
 
 /* Of text as long as room. NULL, or why it is refused. */
 static const char *list_read_size(const struct query *query,
-                                  enum query_argument argument,
+                                  enum query_parameter parameter,
                                   struct span room, int *size)
 {
     struct span text;
     const char *reason =
-        query_read(query, argument, (char *)room.ptr, room.len, &text);
+        query_read(query, parameter, (char *)room.ptr, room.len, &text);
     if (reason != NULL)
         return reason;
     *size = http_list_size(text);
     return *size > 0 ? NULL : "must be from 1 to 1000";
 }
 
-/* False: the answer tells why not, as below. The prefix lies in text. */
+/* False: the response gives the reason, as below. The prefix lies in text. */
 static bool list_read_page(const struct http_request *request,
                            char text[RESOURCE_MAX], struct engine_list *list)
 {
@@ -240,7 +240,8 @@ static bool list_read_page(const struct http_request *request,
     if (query_has(query, QUERY_CURSOR)) {
         reason = query_read(query, QUERY_CURSOR, cursor, sizeof cursor, &value);
         if (reason == NULL && !cursor_decode(value, &list->cursor))
-            reason = "is none; take it from the page before, unchanged";
+            reason = "is not valid; send the field next_cursor of the previous "
+                     "page, unchanged";
         list_note_fault(&errors, QUERY_CURSOR, reason);
     }
     if (errors.count > 0)
@@ -264,8 +265,8 @@ static bool list_read_pool(struct http_request *request,
         problem_respond_faults(&request->call, &errors);
     else if (id_check_pool(list->pool) != NULL)
         problem_respond_plain(&request->call, PROBLEM_INVALID_REQUEST,
-                              "the id in the path must be that of a pool: of "
-                              "one resource of at most 251 characters");
+                              "the id in the path must name a pool: one "
+                              "resource of at most 251 characters");
     else
         return true;
     return false;
@@ -289,9 +290,9 @@ static bool list_begin(const struct service *service,
         return true;
     request->call.op = engine_list(service->engine, &list, client);
     if (request->call.op == 0)
-        problem_respond_overloaded(
-            &request->call,
-            "too many lists at once, or no memory; try again later");
+        problem_respond_overloaded(&request->call,
+                                   "this server runs too many lists, or is out "
+                                   "of memory; try again later");
     return request->call.op == 0;
 }
 
@@ -364,28 +365,29 @@ static void list_answer(const struct service *service,
         problem_respond_plain(call, PROBLEM_CURSOR_EXPIRED,
                               "the cursor has expired: a node that this list "
                               "reads has disconnected or restarted; start the "
-                              "list again, without cursor");
+                              "list again, without a cursor");
         break;
     case LIST_NO_QUORUM:
-        (void)snprintf(
-            detail, sizeof detail,
-            "too few nodes answered; %d of %d may vote, %d are needed; "
-            "GET /nodes shows why",
-            engine_voting(service->engine), service->config->nodes_count,
-            quorum_of(service->config->nodes_count));
+        (void)snprintf(detail, sizeof detail,
+                       "too few nodes replied; %d of %d may vote, %d are "
+                       "needed; GET /nodes shows why",
+                       engine_voting(service->engine),
+                       service->config->nodes_count,
+                       quorum_of(service->config->nodes_count));
         problem_respond_busy(call, PROBLEM_NO_QUORUM, detail);
         break;
     case LIST_REFUSED:
         engine_view_node(service->engine, page->node, &view);
-        (void)snprintf(detail, sizeof detail,
-                       "the node %s does not let its user list keys; add +scan "
-                       "to the user's ACL (ACL SETUSER … +scan)",
-                       view.name);
+        (void)snprintf(
+            detail, sizeof detail,
+            "the node %s does not allow redlockd's user to list keys; add "
+            "+scan to the user's ACL (ACL SETUSER … +scan)",
+            view.name);
         problem_respond_plain(call, PROBLEM_KEY_REFUSED, detail);
         break;
     default: /* there is no memory for a page */
-        problem_respond_overloaded(call,
-                                   "not enough memory to look at the locks");
+        problem_respond_overloaded(
+            call, "not enough memory to list the locks; try again later");
     }
     audit_note_list(service->audit, call);
     engine_close(service->engine, call->op);
@@ -398,13 +400,13 @@ static void list_answer(const struct service *service,
 static const char *why_not_found(const char *target)
 {
     if (strncmp(target, HTTP_LOCKS_PATH, strlen(HTTP_LOCKS_PATH)) == 0)
-        return "there is no such path: an id has no /; a / in a resource is "
-               "sent as %2F, which a proxy must pass on undecoded; the field "
-               "id of an answer is safe";
+        return "there is no such path: an id contains no /; send a / of a "
+               "resource as %2F, which no proxy may decode, or send the field "
+               "id of a response";
     if (strstr(target, "/locks") != NULL)
-        return "there is no such path; a proxy that has a part in front of "
-               "/locks must take it off; the paths are /locks, /locks/<id> "
-               "and /locks/<id>/extend";
+        return "there is no such path; if a proxy serves redlockd under a "
+               "prefix, the proxy must strip it; the paths are /locks, "
+               "/locks/<id> and /locks/<id>/extend";
     return "there is no such path; the paths are /, /locks, /locks/<id>, "
            "/locks/<id>/extend, /batch, /nodes, /livez, /readyz, /metrics, "
            "/openapi.yaml and /docs";
@@ -438,7 +440,7 @@ static void answer_other(const struct service *service,
         (void)snprintf(detail, sizeof detail, "this path supports only %s%s",
                        match->allow,
                        strcmp(request->method, "POST") == 0
-                           ? "; a lock is acquired by POST /locks"
+                           ? "; to acquire a lock, send POST /locks"
                            : "");
         call->response->allow = match->allow;
         problem_respond_plain(call, PROBLEM_METHOD_NOT_ALLOWED, detail);
@@ -446,8 +448,8 @@ static void answer_other(const struct service *service,
     case ROUTE_BAD_ID:
         problem_respond_plain(
             call, PROBLEM_INVALID_REQUEST,
-            "the path names no lock: it must have the id of one, or a "
-            "resource, percent-encoded; the field id of an answer is safe");
+            "the path names no lock: it must contain a percent-encoded "
+            "resource, or the field id of a response");
         break;
     default:
         if (!handler_respond_page(request))

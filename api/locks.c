@@ -29,27 +29,29 @@ static int64_t retry_blindly_ms(enum lock_call call,
 }
 
 /* readers_max: of those that the request may join; INT64_MAX: it is a writer */
-static void tell_held(const struct engine_result *result, int limit,
-                      int64_t readers_max, struct problem *problem)
+static void report_held(const struct engine_result *result, int limit,
+                        int64_t readers_max, struct problem *problem)
 {
     problem->code = PROBLEM_LOCK_HELD;
     problem->detail =
-        limit > 0
-            ? "too few of this pool's permits are free, up to limit"
-            : "others hold this lock, try to take it, or wait and come first";
+        limit > 0 ? "not enough permits of this pool are free within limit"
+                  : "other clients hold this lock, are acquiring it, or wait "
+                    "for it before you";
     problem->retry_after_ms = retry_held_ms(0, result->remaining_ms);
     if (!result->has_holder)
         return;
     problem->held_by = result;
     if (result->holders >= readers_max) {
         problem->code = PROBLEM_TOO_MANY_READERS;
-        problem->detail = "as many readers as may (max_readers) hold this lock";
+        problem->detail = "this lock has as many readers as --max-readers "
+                          "allows; wait until a reader releases it";
         problem->retry_after_ms = retry_within_ms(RETRY_MAX_MS);
         return;
     }
     problem->detail =
-        result->remaining_ms < 0 ? "somebody holds this lock without a TTL"
-        : result->is_shared      ? "readers hold this lock (mode shared)"
+        result->remaining_ms < 0
+            ? "somebody holds this lock without a TTL, so it does not expire"
+        : result->is_shared ? "readers hold this lock (mode shared)"
         : names_are_several(result->resource)
             ? "somebody else holds at least one of these "
               "resources"
@@ -58,13 +60,14 @@ static void tell_held(const struct engine_result *result, int limit,
         retry_held_ms(result->held_ms, result->remaining_ms);
 }
 
-/* What the client may still rely on. */
+/* What the client may still rely on; stands behind the cause. */
 static const char *const meanings[LOCK_CALLS] = {
-    [LOCK_ACQUIRE] = "nothing was granted; ",
-    [LOCK_EXTEND] = "the outcome is unknown; the old validity still stands; ",
-    [LOCK_RELEASE] = "the outcome is unknown; treat the lock as gone; ",
+    [LOCK_ACQUIRE] = "; nothing was granted",
+    [LOCK_EXTEND] =
+        "; the outcome is unknown, but the previous validity still holds",
+    [LOCK_RELEASE] = "; the outcome is unknown: treat the lock as released",
     [LOCK_INSPECT] = "",
-    [LOCK_FORCE] = "the outcome is unknown; ask again; ",
+    [LOCK_FORCE] = "; the outcome is unknown: send the request again",
 };
 
 /*
@@ -75,7 +78,7 @@ static void describe_full(const struct service *service,
                           const struct engine_result *result,
                           char detail[PROBLEM_DETAIL_MAX])
 {
-    const char *separator = "; no memory for new locks (OOM) on ";
+    const char *separator = "; out of memory for new locks (OOM) on ";
     size_t len = strlen(detail);
     bool is_full = false;
     for (int i = 0; i < result->total; i++)
@@ -108,14 +111,15 @@ static void describe_no_quorum(const struct service *service,
                    !vote_is_answer(result->votes[i].vote);
     int64_t wait_us = engine_quorum_in_us(service->engine);
     int len = snprintf(detail, PROBLEM_DETAIL_MAX,
-                       "%s%d of %d nodes did not vote, %d votes are needed",
-                       meanings[call], missing, result->total, result->quorum);
+                       "%d of %d nodes did not vote, %d votes are needed%s",
+                       missing, result->total, result->quorum, meanings[call]);
     if (result->barred_us > 0)
-        (void)snprintf(detail, PROBLEM_DETAIL_MAX,
-                       "nothing was granted: the nodes' clocks were once ahead "
-                       "and issued fencing tokens of the future; this "
-                       "resource cannot get a higher one for %lld s",
-                       (long long)(result->barred_us / US_PER_S) + 1);
+        (void)snprintf(
+            detail, PROBLEM_DETAIL_MAX,
+            "nothing was granted: the nodes' clocks were ahead once, so the "
+            "last fencing token of this resource lies in the future; try again "
+            "in %lld s, when a higher one is possible",
+            (long long)(result->barred_us / US_PER_S) + 1);
     else if (wait_us > 0 && call != LOCK_RELEASE)
         (void)snprintf(detail + len, PROBLEM_DETAIL_MAX - (size_t)len,
                        "; a quorum is expected in %d s",
@@ -125,16 +129,17 @@ static void describe_no_quorum(const struct service *service,
 }
 
 /* Names the limit that was reached. */
-static void tell_full(const struct service *service,
-                      const struct engine_result *result,
-                      char detail[PROBLEM_DETAIL_MAX], struct problem *problem)
+static void report_full(const struct service *service,
+                        const struct engine_result *result,
+                        char detail[PROBLEM_DETAIL_MAX],
+                        struct problem *problem)
 {
     bool is_queue = result->is_queue_full;
     problem->code = PROBLEM_TOO_MANY_WAITERS;
     problem->retry_after_ms = retry_within_ms(RETRY_MAX_MS);
     (void)snprintf(detail, PROBLEM_DETAIL_MAX,
-                   "%d clients already wait %s, and no more may; try again "
-                   "later, or ask another server",
+                   "%d clients already wait %s, which is the limit; try again "
+                   "later, or use another server",
                    is_queue ? WAITERS_EACH_MAX
                             : engine_waiters_max(service->engine),
                    is_queue ? "for this lock" : "on this server");
@@ -143,13 +148,13 @@ static void tell_full(const struct service *service,
 static const char *why_not_owner(const struct http_call *call)
 {
     return call->kind != LOCK_FORCE
-               ? "the lock is held with another lock token; the grant of this "
-                 "one has ended"
+               ? "the grant of this lock token has expired or was released; "
+                 "the lock is held with another lock token now"
            : call->number != 0
-               ? "the lock is held with another fencing token, or with a value "
-                 "that has none"
-               : "no reader has the lock, but a writer; send a fencing token "
-                 "instead of all";
+               ? "the lock has another fencing token, or is held by another "
+                 "library and has none; see GET /locks/<id> for the current one"
+               : "a writer holds the lock, and all releases only readers; send "
+                 "the writer's fencing token instead";
 }
 
 /* Answers with a result that is no success. */
@@ -164,28 +169,28 @@ static void respond_failure(const struct service *service,
                               .waited_ms = http_waited_ms(call)};
     switch (result->outcome) {
     case OUTCOME_HELD:
-        tell_held(result, call->limit,
-                  call->is_shared ? service->config->max_readers : INT64_MAX,
-                  &problem);
+        report_held(result, call->limit,
+                    call->is_shared ? service->config->max_readers : INT64_MAX,
+                    &problem);
         break;
     case OUTCOME_VALIDITY_EXHAUSTED:
         problem.code = PROBLEM_VALIDITY_EXHAUSTED;
         problem.retry_after_ms = retry_blindly_ms(call->kind, result);
         problem.detail =
             call->kind == LOCK_ACQUIRE
-                ? "the nodes granted the lock so late that none of its TTL is "
-                  "left; it was released again; ask for a longer ttl_ms"
-                : "the nodes extended the lock so late that none of the new "
-                  "TTL is left; the old validity still stands";
+                ? "the nodes granted the lock too late: none of its TTL was "
+                  "left, so it was released again; send a longer ttl_ms"
+                : "the nodes extended the lock too late: none of the new TTL "
+                  "is left; the previous validity still holds";
         break;
     case OUTCOME_MAX_HOLD:
         problem.code = PROBLEM_MAX_HOLD_REACHED;
         (void)snprintf(
             detail, sizeof detail,
-            "the lock would be held for longer than --max-hold-ms %" PRId64
-            " (%g s) allows; finish within your validity, acquire it "
-            "anew with its Idempotency-Key, or have the option raised "
-            "(0: without limit)",
+            "this extend would hold the lock for longer than --max-hold-ms "
+            "%" PRId64
+            " (%g s) allows; finish within validity_ms, acquire the lock anew "
+            "with its Idempotency-Key, or raise the option (0: no limit)",
             service->config->max_hold_ms,
             (double)service->config->max_hold_ms / (double)MS_PER_S);
         break;
@@ -201,20 +206,19 @@ static void respond_failure(const struct service *service,
     case OUTCOME_KEY_REFUSED: /* until somebody changes the ACL */
         problem.code = PROBLEM_KEY_REFUSED;
         problem.detail =
-            "the nodes' user may not access this resource's key; let a key "
-            "pattern of its ACL (ACL SETUSER … ~…) cover --key-prefix and "
-            "the resource, or choose another resource";
+            "the nodes do not allow redlockd's user to access this resource's "
+            "key; add a key pattern (ACL SETUSER … ~…) that covers "
+            "--key-prefix and the resource, or choose another resource";
         problem.votes = result;
         break;
     case OUTCOME_TOO_MANY_WAITERS:
-        tell_full(service, result, detail, &problem);
+        report_full(service, result, detail, &problem);
         break;
     case OUTCOME_STOPPED:
         problem.code = PROBLEM_SHUTTING_DOWN;
         problem.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
-        problem.detail =
-            "this server is about to stop and no longer waits for locks; ask "
-            "another one";
+        problem.detail = "this server is shutting down, and waits for no more "
+                         "locks; use another server";
         break;
     default:
         assert(result->outcome == OUTCOME_NO_QUORUM);
@@ -240,9 +244,10 @@ static void respond_unaudited(const struct http_call *call, bool has_begun)
         .waited_ms = has_begun ? http_waited_ms(call) : NULL,
     };
     (void)snprintf(detail, sizeof detail,
-                   "%sthe audit log takes no lines, and without one no lock is "
-                   "changed here",
-                   has_begun ? meanings[call->kind] : "nothing was done; ");
+                   "the audit log of this server cannot be written, and "
+                   "--audit-required allows no change without it%s; use "
+                   "another server",
+                   has_begun ? meanings[call->kind] : "; nothing was done");
     problem_respond(call, &problem);
 }
 
@@ -263,13 +268,14 @@ static const char *locks_find_token(const struct http_call *call,
         !span_is_same(in_header, body->token))
         return "X-Lock-Token and the field token differ; send only one of them";
     if (body->token.ptr == NULL && in_header.ptr == NULL)
-        return "the lock token is missing; send the one from the acquire "
-               "response, in the header X-Lock-Token or in the field token";
+        return "the lock token is missing; send the field token of the "
+               "response to POST /locks, in the header X-Lock-Token or in the "
+               "field token";
     *token = body->token.ptr != NULL ? body->token : in_header;
     return NULL;
 }
 
-/* Reads the body; false: the answer tells why it is refused. */
+/* Reads the body; false: the response says why it is refused. */
 static bool read_body(const struct service *service,
                       const struct http_call *call, struct body *body)
 {
@@ -293,7 +299,8 @@ static bool keep_operation(struct http_call *call, engine_op op)
     call->op = op;
     if (op == 0)
         problem_respond_overloaded(
-            call, "not enough memory for another operation; nothing was done");
+            call,
+            "this server is out of memory; nothing was done; try again later");
     return op != 0;
 }
 
@@ -326,8 +333,8 @@ static void refuse_key(const struct http_call *call)
                        place + 1, byte);
     }
     (void)snprintf(detail, sizeof detail,
-                   "%s must have 16 to 64 characters of A-Z a-z 0-9 _ -%s; a "
-                   "UUID%s is one",
+                   "%s must have 16 to 64 characters of A-Z a-z 0-9 _ -%s; "
+                   "send a UUID%s, for example",
                    name, wrong, *wrong != '\0' ? " alone" : "");
     if (call->item == 0) {
         problem_respond_plain(call, PROBLEM_INVALID_REQUEST, detail);
@@ -342,10 +349,9 @@ static bool check_acquire(const struct service *service,
                           const struct http_call *call)
 {
     if (service->is_drained) {
-        problem_respond_busy(
-            call, PROBLEM_SHUTTING_DOWN,
-            "this server is about to stop and grants no new locks; ask another "
-            "one");
+        problem_respond_busy(call, PROBLEM_SHUTTING_DOWN,
+                             "this server is shutting down, and grants no new "
+                             "locks; use another server");
         return false;
     }
     struct span key = call->idempotency_key;
@@ -356,8 +362,8 @@ static bool check_acquire(const struct service *service,
 }
 
 /*
- * The hash of the idempotency key, empty if there is none. False: response
- * tells that it cannot be made.
+ * The hash of the idempotency key, empty if there is none. False: response says
+ * that it cannot be made.
  */
 static bool find_key_hash(const struct http_call *call, struct span resource,
                           char text[KEY_HASH_LEN], struct span *hash)
@@ -369,8 +375,9 @@ static bool find_key_hash(const struct http_call *call, struct span resource,
     if (digest_key(text, span_of(call->request->identity),
                    call->idempotency_key, resource))
         return true;
-    problem_respond_overloaded(
-        call, "the header Idempotency-Key cannot be hashed; nothing was done");
+    problem_respond_overloaded(call,
+                               "the header Idempotency-Key could not be "
+                               "hashed; nothing was done; try again later");
     return false;
 }
 
@@ -436,7 +443,7 @@ static bool locks_acquire(const struct service *service, struct http_call *call,
                            engine_acquire(service->engine, &acquire, client));
 }
 
-/* The number to force; 0: all readers. False: the answer tells why there is
+/* The number to force; 0: all readers. False: the response says why there is
  * none.
  */
 static bool read_force(const struct http_call *call, int64_t *number)
@@ -453,11 +460,12 @@ static bool read_force(const struct http_call *call, int64_t *number)
     if ((is_all || *number > 0) && !has_token)
         return true;
     if (has_token)
-        reason = "needs no lock token; send one of the two, and no body";
+        reason = "cannot be combined with a lock token or a body; send only "
+                 "one of them";
     else if (reason == NULL)
-        reason = "is not a fencing token; take the field fencing_token of "
-                 "GET /locks/<id>, or all: all readers of a shared lock";
-    faults_add(&errors, "/force", "the argument force %s", reason);
+        reason = "is not a fencing token; send the field fencing_token of GET "
+                 "/locks/<id>, or all to release all readers of a shared lock";
+    faults_add(&errors, "/force", "the query parameter force %s", reason);
     problem_respond_faults(call, &errors);
     return false;
 }
@@ -500,7 +508,7 @@ static bool begin_force(const struct service *service, struct http_call *call,
     return !keep_operation(call, op);
 }
 
-/* False: there is no good token, and the answer tells why. */
+/* False: there is no good token, and the response gives the reason. */
 static bool take_token(struct http_call *call, const struct body *body,
                        struct span *token)
 {
@@ -531,9 +539,9 @@ static bool locks_extend(const struct service *service, struct http_call *call,
     if (!body->is_shared && body->has_mode && token_is_shared(token)) {
         problem_respond_plain(
             call, PROBLEM_UPGRADE_REFUSED,
-            "a shared lock cannot become an exclusive one: two readers that "
-            "both waited for that would wait for ever; release it, and acquire "
-            "an exclusive one");
+            "a shared lock cannot become an exclusive one, as two readers that "
+            "both waited for that would deadlock; release it, and acquire an "
+            "exclusive lock");
         return true;
     }
     return !access_reserve_token(service->access, call, resource, token) ||
@@ -593,9 +601,9 @@ static bool begin_with_body(const struct service *service,
 }
 
 /*
- * What the arguments of a watch say: the version that is known, which is read
- * into room, and how long to wait for another; 0: it does not wait, or does not
- * say for what. False: the answer tells which is wrong.
+ * What the query parameters of a watch say: the version that is known, which is
+ * read into room, and how long to wait for another; 0: it does not wait, or
+ * does not say for what. False: the response says which is wrong.
  */
 static bool read_watch(const struct http_call *call, char room[VERSION_MAX],
                        struct span *known, int64_t *wait_ms)
@@ -608,14 +616,14 @@ static bool read_watch(const struct http_call *call, char room[VERSION_MAX],
     (void)query_read(query, QUERY_WAIT, digits, sizeof digits, &wait);
     if (query_has(query, QUERY_AFTER) && !version_is_wellformed(*known))
         faults_add(&errors, "/after",
-                   "the argument after must be the field version of an earlier "
-                   "answer");
+                   "the query parameter after must be the field version of an "
+                   "earlier response");
     *wait_ms =
         query_has(query, QUERY_WAIT) ? span_number(wait, TOKEN_NUMBER_LEN) : 0;
     if (*wait_ms < 0 || *wait_ms > WAIT_MAX_MS)
         faults_add(&errors, "/wait_ms",
-                   "the argument wait_ms must be an integer from 0 to %d "
-                   "(milliseconds)",
+                   "the query parameter wait_ms must be an integer from 0 to "
+                   "%d (milliseconds)",
                    WAIT_MAX_MS);
     if (!query_has(query, QUERY_AFTER))
         *wait_ms = 0;
@@ -711,29 +719,30 @@ void locks_answer(const struct service *service, struct http_call *call,
                    result->outcome == OUTCOME_FOUND ||
                    (result->outcome == OUTCOME_NOT_FOUND &&
                     call->kind == LOCK_INSPECT); /* it is free */
-    bool is_told = true;
+    bool is_reported = true;
     call->waited_ms = result->waited_ms;
     if (result->outcome == OUTCOME_HELD && call->caller->reserves_late)
         access_refuse_reservation(call);
     else if (!is_good)
         respond_failure(service, call, result);
     else
-        is_told = answer_success(service, call, result, now_us);
-    if (!is_told)
-        problem_respond_overloaded(call, "not enough memory for the answer");
-    if (!audit_note(service->audit, call, result) && is_good && is_told) {
-        /* it went well, and the audit log has no line of it: nobody is told */
+        is_reported = answer_success(service, call, result, now_us);
+    if (!is_reported)
+        problem_respond_overloaded(call, "not enough memory for the response");
+    if (!audit_note(service->audit, call, result) && is_good && is_reported) {
+        /* it went well, and the audit log has no line of it: no client is
+         * notified */
         free(response->body);
         response->body = NULL;
         response->location[0] = '\0';
         respond_unaudited(call, true);
         if (is_grant) /* it is released */
             (void)audit_note(service->audit, call, result);
-        is_told = false;
+        is_reported = false;
     }
-    if (is_told || !is_grant || result->is_repeat)
+    if (is_reported || !is_grant || result->is_repeat)
         access_note(service->access, call, result, now_us);
-    if (!is_told)
+    if (!is_reported)
         (void)engine_abandon(engine, call->op);
     else if (!is_grant)
         engine_close(engine, call->op);

@@ -73,8 +73,8 @@ static bool is_page(const json_t *body)
 
 static bool is_about(const json_t *body, const char *id)
 {
-    const char *told = fetch_text(body, "id");
-    return id == NULL ? answer_is_token(told) : strcmp(told, id) == 0;
+    const char *reported = fetch_text(body, "id");
+    return id == NULL ? answer_is_token(reported) : strcmp(reported, id) == 0;
 }
 
 /* Whether it has what an answer of a redlockd has. */
@@ -122,7 +122,7 @@ static enum answer verdict_of_other(long status)
 {
     bool is_busy = status == HTTP_TOO_MANY || status == 408 || status == 425;
     bool is_broken = status >= 500 && status != 501 && status != 505;
-    return is_busy || is_broken ? ANSWER_UNAVAILABLE : ANSWER_FOREIGN;
+    return is_busy || is_broken ? ANSWER_UNAVAILABLE : ANSWER_NOT_REDLOCKD;
 }
 
 static enum answer verdict_of_problem(long status, const char *code)
@@ -146,7 +146,7 @@ enum answer answer_judge(const struct fetch_answer *answer,
     if (answer->is_starved)
         return ANSWER_STARVED;
     if (answer->is_no_http || answer->is_no_tls || answer->is_endless)
-        return ANSWER_FOREIGN;
+        return ANSWER_NOT_REDLOCKD;
     /* a gateway in front may check identities, too */
     if (answer->is_untrusted || answer->status == HTTP_UNAUTHORIZED ||
         answer->status == HTTP_FORBIDDEN)
@@ -155,7 +155,7 @@ enum answer answer_judge(const struct fetch_answer *answer,
         return ANSWER_UNAVAILABLE;
     if (is_good(answer->status))
         return is_success(answer->body, question) ? ANSWER_DONE
-                                                  : ANSWER_FOREIGN;
+                                                  : ANSWER_NOT_REDLOCKD;
     return is_problem(answer->body)
                ? verdict_of_problem(answer->status,
                                     fetch_text(answer->body, "code"))
@@ -179,10 +179,10 @@ bool answer_may_be_done(const struct fetch_answer *answer, bool is_strict)
     return !is_strict && answer->status != HTTP_NO_SERVICE;
 }
 
-/* ---- what people are told ------------------------------------------------ */
+/* ---- what is reported --------------------------------------------------- */
 
 /* What something else answered: status, type, where to, the first line. */
-static void tell_came(const struct fetch_answer *answer, char came[CAME_SIZE])
+static void report_came(const struct fetch_answer *answer, char came[CAME_SIZE])
 {
     char where[SHOWN_URL_SIZE] = "";
     if (*answer->location)
@@ -206,17 +206,17 @@ static void explain_other(const struct fetch_answer *answer,
 {
     char came[CAME_SIZE];
     const char *advice = "";
-    bool is_foreign = answer->is_no_http || answer->is_endless ||
-                      is_good(answer->status) ||
-                      verdict_of_other(answer->status) == ANSWER_FOREIGN;
+    bool is_other = answer->is_no_http || answer->is_endless ||
+                    is_good(answer->status) ||
+                    verdict_of_other(answer->status) == ANSWER_NOT_REDLOCKD;
     if (answer->is_no_http && answer->line[0] == 0x15) /* an alert */
-        advice = "; it speaks TLS: write https://";
-    else if (is_foreign)
-        advice = "; is the URL that of a redlockd?";
-    tell_came(answer, came);
+        advice = "; the server speaks TLS: write https://";
+    else if (is_other)
+        advice = "; is it the URL of a redlockd?";
+    report_came(answer, came);
     (void)snprintf(detail, ANSWER_DETAIL_SIZE,
-                   "%s answered %s, as no redlockd does%s", replica, came,
-                   advice);
+                   "%s responded %s, which redlockd never does%s", replica,
+                   came, advice);
 }
 
 static void explain_denial(const struct fetch_answer *answer,
@@ -224,16 +224,16 @@ static void explain_denial(const struct fetch_answer *answer,
                            char detail[ANSWER_DETAIL_SIZE])
 {
     char came[CAME_SIZE];
-    const char *told = fetch_text(answer->body, "detail");
+    const char *reported = fetch_text(answer->body, "detail");
     bool is_unknown = answer->status == HTTP_UNAUTHORIZED;
-    if (!*told) {
-        tell_came(answer, came);
-        told = came;
+    if (!*reported) {
+        report_came(answer, came);
+        reported = came;
     }
     (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s: %s (%ld)%s%s%s%s", replica,
                    is_unknown ? "not authenticated" : "not allowed",
-                   answer->status, told == came ? ": answered " : ": ", told,
-                   is_unknown ? "; " : "", is_unknown ? advice : "");
+                   answer->status, reported == came ? ": responded " : ": ",
+                   reported, is_unknown ? "; " : "", is_unknown ? advice : "");
 }
 
 static void explain_held(const json_t *holder, bool is_shared,
@@ -256,7 +256,7 @@ void answer_explain(const struct fetch_answer *answer,
                     const struct question *question, const char *advice,
                     bool is_shared, char detail[ANSWER_DETAIL_SIZE])
 {
-    const char *told = fetch_text(answer->body, "detail");
+    const char *reported = fetch_text(answer->body, "detail");
     const json_t *holder = json_object_get(answer->body, "held_by");
     char replica[SHOWN_URL_SIZE];
     shown_url(question->request.base, replica);
@@ -282,8 +282,8 @@ void answer_explain(const struct fetch_answer *answer,
         explain_held(holder, is_shared, detail);
     else
         (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s%s%s",
-                       *told ? "" : replica, *told ? "" : ": ",
-                       *told ? told : fetch_text(answer->body, "code"));
+                       *reported ? "" : replica, *reported ? "" : ": ",
+                       *reported ? reported : fetch_text(answer->body, "code"));
 }
 
 /* ---- the exit status ----------------------------------------------------- */
@@ -303,8 +303,8 @@ int answer_status(const struct options *options, enum answer verdict)
         return EXIT_USAGE_ERROR;
     case ANSWER_DENIED:
         return EXIT_DENIED;
-    case ANSWER_FOREIGN:
-        return EXIT_FOREIGN;
+    case ANSWER_NOT_REDLOCKD:
+        return EXIT_NOT_REDLOCKD;
     case ANSWER_UNAVAILABLE:
         return EXIT_NO_QUORUM;
     case ANSWER_STARVED:

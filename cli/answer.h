@@ -1,6 +1,6 @@
 /*
  * Whether a redlockd has answered, what its answer means for a call, and what
- * people are told of it.
+ * is reported of it.
  */
 #ifndef REDLOCKCTL_ANSWER_H
 #define REDLOCKCTL_ANSWER_H
@@ -13,15 +13,15 @@ enum { ANSWER_DETAIL_SIZE = 1024 };
 /* What an answer means for a call. */
 enum answer {
     ANSWER_DONE,
-    ANSWER_HELD,        /* acquire: held by somebody else */
-    ANSWER_LOST,        /* 404, or 409 not_owner */
-    ANSWER_FINAL,       /* 409 max_hold_reached: the validity stands */
-    ANSWER_REFUSED,     /* another 4xx: it would not help to try again */
-    ANSWER_DENIED,      /* 401 or 403 at each replica, or a wrong certificate */
-    ANSWER_FOREIGN,     /* what answers is no redlockd */
-    ANSWER_UNAVAILABLE, /* no replica answered, or they have no quorum */
-    ANSWER_STARVED,     /* no memory: the same, but for the exit status */
-    ANSWER_STOPPED,     /* by wake */
+    ANSWER_HELD,    /* acquire: held by somebody else */
+    ANSWER_LOST,    /* 404, or 409 not_owner */
+    ANSWER_FINAL,   /* 409 max_hold_reached: the validity stands */
+    ANSWER_REFUSED, /* another 4xx: it would not help to try again */
+    ANSWER_DENIED,  /* 401 or 403 at each replica, or a wrong certificate */
+    ANSWER_NOT_REDLOCKD, /* what answers is no redlockd */
+    ANSWER_UNAVAILABLE,  /* no replica answered, or they have no quorum */
+    ANSWER_STARVED,      /* no memory: the same, but for the exit status */
+    ANSWER_STOPPED,      /* by wake */
 };
 
 /* What a call is answered with if it succeeds, as in openapi.yaml. */
@@ -45,7 +45,7 @@ struct question {
 static inline bool answer_may_others_help(enum answer verdict)
 {
     return verdict == ANSWER_UNAVAILABLE || verdict == ANSWER_DENIED ||
-           verdict == ANSWER_STARVED || verdict == ANSWER_FOREIGN;
+           verdict == ANSWER_STARVED || verdict == ANSWER_NOT_REDLOCKD;
 }
 
 /* Whether a look was answered: the lock is held, or free. */

@@ -21,10 +21,10 @@ enum {
     NUMBER_SIZE = 24,
     NODE_SIZE = 640, /* name=address */
     PAGE = 1000,
-    WAIT_MS = 10000,   /* of a watch; some proxies cut requests after 15 s */
-    FOREIGN_LOOKS = 5, /* or it may be a gateway that has no way for a moment */
-    LOOK_MS = 1000,    /* after failures, and if a watch ends early */
-    READY_MS = 5000,   /* Docker and Kubernetes would wait for 30 s, or 1 s */
+    WAIT_MS = 10000,  /* of a watch; some proxies cut requests after 15 s */
+    OTHER_CHECKS = 5, /* or it may be a gateway that has no way for a moment */
+    LOOK_MS = 1000,   /* after failures, and if a watch ends early */
+    READY_MS = 5000,  /* Docker and Kubernetes would wait for 30 s, or 1 s */
 };
 
 /* ---- printing ------------------------------------------------------------ */
@@ -173,9 +173,10 @@ static int give_back_untold(struct command *command, const struct lock *lock)
         replicas_release(&command->replicas, lock->id, lock->token,
                          clock_now_us() + REPLICAS_GIVE_BACK_US);
     if (verdict != ANSWER_DONE && verdict != ANSWER_LOST)
-        options_complain(command->options,
-                         "not released, it ends with its TTL: %s",
-                         command->replicas.detail);
+        options_complain(
+            command->options,
+            "the lock was not released, and stays until it expires: %s",
+            command->replicas.detail);
     errno = error; /* of the output */
     return EXIT_OS_ERROR;
 }
@@ -349,9 +350,9 @@ static enum answer ask_page(struct command *command, const char *prefix)
     if (verdict == ANSWER_DONE && *cursor != '\0' &&
         strcmp(fetch_text(replicas->body, "next_cursor"), cursor) == 0) {
         (void)snprintf(replicas->detail, sizeof replicas->detail,
-                       "the same page again; is there a cache in front of "
-                       "redlockd?");
-        verdict = ANSWER_FOREIGN;
+                       "redlockd sent the same page of the list twice; is "
+                       "there a cache in front of it?");
+        verdict = ANSWER_NOT_REDLOCKD;
     }
     free(escaped_prefix);
     free(escaped_cursor);
@@ -465,8 +466,9 @@ static int command_ready(struct command *command)
         complain("%s is not ready: status %ld", server, answer.status);
     else
         complain("%s: %s", server,
-                 answer.is_no_http ? "what answers speaks no HTTP"
-                                   : answer.error);
+                 answer.is_no_http
+                     ? "the server at this address does not speak HTTP"
+                     : answer.error);
     return EXIT_NOT_ACQUIRED;
 }
 
@@ -495,7 +497,7 @@ static enum answer watch_lock(struct command *command, const char *resource,
                               json_t *last)
 {
     enum answer verdict = ANSWER_DONE;
-    int foreign = 0; /* looks in turn */
+    int others = 0; /* responses of something else, in turn */
     while (!commands_are_cut()) {
         int64_t began_us = clock_now_us();
         const char *version = fetch_text(last, "version");
@@ -503,9 +505,9 @@ static enum answer watch_lock(struct command *command, const char *resource,
         const char *after = answer_is_look(verdict) ? version : "";
         verdict = look_at(command, resource, after, *after ? WAIT_MS : 0);
         json_t *answer = command->replicas.body;
-        foreign = verdict == ANSWER_FOREIGN ? foreign + 1 : 0;
+        others = verdict == ANSWER_NOT_REDLOCKD ? others + 1 : 0;
         if (verdict == ANSWER_REFUSED || verdict == ANSWER_DENIED ||
-            foreign >= FOREIGN_LOOKS)
+            others >= OTHER_CHECKS)
             break;
         if (answer_is_look(verdict) &&
             strcmp(fetch_text(answer, "version"), version) != 0) {
@@ -534,7 +536,7 @@ static bool look_at_all(struct command *command, json_t *last[NAMES_MAX],
     for (int i = 0; i < options->resources_count; i++) {
         *verdict = look_at(command, options->resources[i], "", 0);
         if (*verdict == ANSWER_REFUSED || *verdict == ANSWER_DENIED ||
-            *verdict == ANSWER_FOREIGN)
+            *verdict == ANSWER_NOT_REDLOCKD)
             return false;
         last[i] = json_incref(command->replicas.body);
         if (answer_is_look(*verdict))

@@ -59,7 +59,8 @@ static const char *check_bearer(const char *text, size_t len)
         return "it is longer than 4096 characters";
     for (size_t i = 0; i < len; i++)
         if (text[i] <= ' ' || text[i] > '~')
-            return "it has a character that is no letter, digit or ASCII sign";
+            return "it contains a character that is not a letter, digit or "
+                   "other visible ASCII character";
     return NULL;
 }
 

@@ -285,14 +285,14 @@ static bool transfer(struct fetch *fetch)
 static int64_t retry_after_ms(struct fetch *fetch, const json_t *body)
 {
     curl_off_t seconds = 0;
-    int64_t told_ms = fetch_number(body, "retry_after_ms");
+    int64_t reported_ms = fetch_number(body, "retry_after_ms");
     curl_easy_getinfo(fetch->easy, CURLINFO_RETRY_AFTER, &seconds);
-    if (told_ms <= 0 && seconds > 0)
-        told_ms = at_most(seconds, RETRY_MAX_MS) * MS_PER_S;
-    return at_most(at_least(told_ms, 0), RETRY_MAX_MS);
+    if (reported_ms <= 0 && seconds > 0)
+        reported_ms = at_most(seconds, RETRY_MAX_MS) * MS_PER_S;
+    return at_most(at_least(reported_ms, 0), RETRY_MAX_MS);
 }
 
-static void tell_starved(struct fetch_answer *answer)
+static void report_starved(struct fetch_answer *answer)
 {
     answer->is_starved = true;
     answer->status = 0;
@@ -379,7 +379,7 @@ static void read_answer(struct fetch *fetch, const struct received *received,
                           : CURLE_OUT_OF_MEMORY;
     if (result == CURLE_OUT_OF_MEMORY || answer->is_starved ||
         (result != CURLE_OK && atomic_load(&is_starved))) {
-        tell_starved(answer);
+        report_starved(answer);
         return;
     }
     if (answer->is_no_http || answer->is_endless)
@@ -402,7 +402,7 @@ static void read_answer(struct fetch *fetch, const struct received *received,
     curl_easy_getinfo(fetch->easy, CURLINFO_RESPONSE_CODE, &answer->status);
     answer->body = jsonload(received->bytes, received->len, 0, NULL);
     if (jsonload_has_failed()) {
-        tell_starved(answer);
+        report_starved(answer);
         return;
     }
     if (!json_is_object(answer->body)) {
@@ -435,7 +435,7 @@ void fetch_call(struct fetch *fetch, const struct fetch_request *request,
         /* closes the connection of a stopped request: the server notices */
         (void)curl_multi_remove_handle(fetch->multi, fetch->easy);
     } else {
-        tell_starved(answer);
+        report_starved(answer);
     }
     curl_easy_reset(fetch->easy); /* it would keep pointers to what ends here */
     curl_slist_free_all(headers);

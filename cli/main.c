@@ -43,7 +43,8 @@ static bool name_slots(struct command *command)
     } while (rest.len > 0);
     size_t len = names_join(joined, names, count);
     if (len > NAMES_LEN_MAX)
-        return complain("--slot: too many for so long a resource");
+        return complain(
+            "--slot: too many slots for a resource of this length; give fewer");
     len = id_encode(command->id, (struct span){joined, len});
     command->id[len] = '\0';
     return true;
@@ -60,7 +61,8 @@ static bool name_lock(struct command *command)
         len += names[i].len + 1;
         const char *wrong = id_check_resource(names[i]);
         if (wrong == NULL && len > NAMES_LEN_MAX)
-            wrong = "is too long, together with the others";
+            wrong = "is too long together with the others; give fewer or "
+                    "shorter resources";
         if (wrong != NULL)
             return complain("\"%.80s\": a resource %s", options->resources[i],
                             wrong);

@@ -366,10 +366,10 @@ static bool check_url(const char *url)
     size_t len = strcspn(url, "?#");
     const char *shown = strchr(url, '@') != NULL ? "(not shown)" : url;
     if (url[len] != '\0')
-        return complain(
-            "\"%.*s\": a URL ends before the ? or #; a token belongs "
-            "in --auth-token-file",
-            shown == url ? (int)at_most((int64_t)len, 80) : 80, shown);
+        return complain("\"%.*s\": a URL must not contain ? or #; give a token "
+                        "with --auth-token-file",
+                        shown == url ? (int)at_most((int64_t)len, 80) : 80,
+                        shown);
     if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0)
         return true;
     return complain("\"%.80s\" is not a URL such as " OPTIONS_DEFAULT_URL,
@@ -387,7 +387,7 @@ static bool add_urls(struct options *options, const char *text)
         while (kept > 0 && at[kept - 1] == '/')
             kept--;
         if (options->urls_count == OPTIONS_URLS_MAX)
-            return complain("more than %d URLs", OPTIONS_URLS_MAX);
+            return complain("more than %d URLs; give fewer", OPTIONS_URLS_MAX);
         char *url = strndup(at, kept);
         if (url == NULL) {
             complain("out of memory");
@@ -510,7 +510,7 @@ static bool read_flags(struct options *options, int argc, char **argv)
 static bool check_again(const struct options *options)
 {
     return !options->is_again || options->wait_ms == OPTIONS_UNSET ||
-           complain("--again: waits for the lock; not with --wait or "
+           complain("--again always waits for the lock; leave out --wait and "
                     "--nonblock");
 }
 
@@ -518,14 +518,14 @@ static bool check_counts(const struct options *options)
 {
     const struct command_row *row = &command_rows[options->command_id];
     if (options->resources_count < row->resources_min)
-        return complain("%s: which resource? see redlockctl %s --help",
+        return complain("%s: a resource is missing; see redlockctl %s --help",
                         row->name, row->name);
     if (options->resources_count > row->resources_max)
         return complain("%s takes %d resources at most, not %d", row->name,
                         row->resources_max, options->resources_count);
     if (options->command_id == COMMAND_RUN &&
         (options->command == NULL || *options->command == NULL))
-        return complain("run: put -- and a command behind the resources, as in "
+        return complain("run: add -- and a command after the resources, as in "
                         "redlockctl run %.40s -- make deploy",
                         options->resources[0]);
     return true;
@@ -550,12 +550,14 @@ static bool check_grace(struct options *options)
 static bool check_limit(const struct options *options)
 {
     if (options->permits > 0 && options->limit == 0)
-        return complain("--permits: needs --limit, the number that there are");
+        return complain(
+            "--permits: needs --limit, the number of permits of the resource");
     if (options->permits > options->limit)
         return complain("--permits: %" PRId64 " is more than --limit",
                         options->permits);
     if (options->is_shared && options->limit > 0)
-        return complain("--shared: not with --limit: a permit has one holder");
+        return complain("--shared cannot be combined with --limit: a permit "
+                        "has one holder");
     return options->limit == 0 || options->resources_count == 1 ||
            complain("--limit: needs one resource, not %d",
                     options->resources_count);
@@ -601,7 +603,7 @@ static bool read_environment(struct options *options)
     if (options->urls_count == 0 && !add_urls(options, OPTIONS_DEFAULT_URL))
         return false;
     if (is_probe && options->urls_count != 1)
-        return complain("ready: asks one server, not %d: name it with --url",
+        return complain("ready: checks one server, not %d; name it with --url",
                         options->urls_count);
     if (options->token == NULL)
         options->token = getenv("REDLOCKD_TOKEN");
@@ -620,12 +622,14 @@ static bool options_read_resources(struct options *options)
     if (!is_holder)
         return true;
     if (options->token == NULL && options->force == 0)
-        return complain("%s: no --token, and no REDLOCKD_TOKEN", name);
+        return complain(
+            "%s: no lock token; give --token, or set REDLOCKD_TOKEN", name);
     if (options->resources_count > 0)
         return true;
     char *text = getenv("REDLOCKD_RESOURCE");
     if (text == NULL || *text == '\0')
-        return complain("%s: no resource, and no REDLOCKD_RESOURCE", name);
+        return complain("%s: no resource; give one, or set REDLOCKD_RESOURCE",
+                        name);
     if (options->slots == NULL)
         options->slots = variable_or("REDLOCKD_SLOT", NULL);
     options->resources = list;

@@ -30,7 +30,7 @@ enum {
     EXIT_OS_ERROR = 71,
     EXIT_LOCK_LOST = 70,
     EXIT_NO_QUORUM = 75,
-    EXIT_FOREIGN = 76, /* what answers is no redlockd */
+    EXIT_NOT_REDLOCKD = 76, /* what answers is no redlockd */
     EXIT_DENIED = 77,
     EXIT_CANNOT_RUN = 126, /* of run: the command */
     EXIT_NOT_FOUND = 127,

@@ -22,7 +22,7 @@ enum {
     HOLDERS_PAUSE_US = 50000,
     HELD_ASKS = 5, /* of an acquire that is given up: as many replicas may stand
                       behind one address, and one of them has its wait */
-    TELL_US = 5000000, /* from the first failure of an acquire to a message */
+    REPORT_US = 5000000, /* from the first failure of an acquire to a message */
 };
 
 bool replicas_open(struct replicas *replicas, const struct options *options,
@@ -78,15 +78,15 @@ static enum answer ask_one(struct replicas *replicas, struct question *question,
 /* The pause after each replica has failed rounds times: longer, and random. */
 static int64_t backoff_ms(int rounds, const struct fetch_answer *answer)
 {
-    int64_t told_ms = at_most(answer->retry_after_ms, BACKOFF_LAST_MS) / 2;
+    int64_t reported_ms = at_most(answer->retry_after_ms, BACKOFF_LAST_MS) / 2;
     int64_t most_ms = BACKOFF_FIRST_MS;
     uint32_t bits = 0;
     for (int i = 1; i < rounds && most_ms < BACKOFF_LAST_MS; i++)
         most_ms *= 2;
     if (answer->status == HTTP_TOO_MANY) /* it would refuse until then */
-        told_ms = answer->retry_after_ms;
+        reported_ms = answer->retry_after_ms;
     random_bytes(&bits, sizeof bits);
-    return told_ms + bits % (most_ms + 1);
+    return reported_ms + bits % (most_ms + 1);
 }
 
 /* Counts the failures of a call over all replicas. */
@@ -98,24 +98,24 @@ struct attempts {
     bool may_have_done; /* the call: an answer was lost, or unclear */
     bool is_holders;    /* by the holder: short pauses, no message */
     int64_t give_up_us;
-    int64_t tell_us; /* when people are told; 0: nothing failed, or told */
-    int64_t hope_us; /* until then, what may pass is no end */
+    int64_t report_us; /* when it is reported; 0: nothing failed, or told */
+    int64_t hope_us;   /* until then, what may pass is no end */
 };
 
 /* How many replicas in turn are of no use, for good or for a while. */
 static void note_hopes(struct attempts *attempts,
                        const struct fetch_answer *answer, enum answer verdict)
 {
-    bool is_foreign = verdict == ANSWER_FOREIGN;
-    if (verdict != ANSWER_DENIED && !is_foreign) {
+    bool is_other = verdict == ANSWER_NOT_REDLOCKD;
+    if (verdict != ANSWER_DENIED && !is_other) {
         attempts->hopeless = 0;
         return;
     }
     if (attempts->hopeless++ == 0) {
         attempts->may_pass = false;
-        attempts->hope_us = clock_now_us() + TELL_US;
+        attempts->hope_us = clock_now_us() + REPORT_US;
     }
-    attempts->may_pass |= is_foreign && answer_may_pass(answer);
+    attempts->may_pass |= is_other && answer_may_pass(answer);
 }
 
 /*
@@ -129,7 +129,7 @@ static bool may_try_again(const struct replicas *replicas,
                           enum answer *verdict)
 {
     if (attempts->failed++ == 0 && !attempts->is_holders)
-        attempts->tell_us = clock_now_us() + TELL_US;
+        attempts->report_us = clock_now_us() + REPORT_US;
     note_hopes(attempts, answer, *verdict);
     if (attempts->hopeless == 0)
         attempts->may_have_done |= answer_may_be_done(
@@ -144,9 +144,10 @@ static bool may_try_again(const struct replicas *replicas,
     int64_t left_us = attempts->give_up_us - now_us;
     if (left_us <= 0)
         return false;
-    if (attempts->tell_us != 0 && now_us >= attempts->tell_us) {
-        complain("no lock yet, still trying: %s", replicas->detail);
-        attempts->tell_us = 0;
+    if (attempts->report_us != 0 && now_us >= attempts->report_us) {
+        complain("the lock is not acquired yet, still trying: %s",
+                 replicas->detail);
+        attempts->report_us = 0;
     }
     int rounds = attempts->failed / replicas->options->urls_count;
     int64_t pause_us = backoff_ms(rounds, answer) * US_PER_MS;
@@ -184,7 +185,7 @@ static char *print_body(json_t *json)
 
 /*
  * free() it. NULL: no memory, or a text is not UTF-8. If jsonload_has_failed
- * tells so, members may be missing.
+ * says so, members may be missing.
  */
 static char *format_body(const struct options *options, int64_t ttl_ms,
                          int64_t wait_ms)
@@ -231,7 +232,7 @@ static bool read_lock(struct replicas *replicas, struct lock *lock,
     const char *id = fetch_text(body, "id"), *token = fetch_text(body, "token");
     int64_t elapsed_ms = fetch_number(body, "elapsed_ms");
     (void)snprintf(replicas->detail, sizeof replicas->detail,
-                   "the answer tells of no lock");
+                   "the response describes no lock");
     if (strlen(id) >= sizeof lock->id || strlen(token) >= sizeof lock->token)
         return false;
     replicas->detail[0] = '\0';
@@ -425,13 +426,13 @@ static enum answer judge_repeat(struct replicas *replicas,
 {
     const char *why = NULL;
     if (!read_lock(replicas, fresh, answer))
-        return ANSWER_FOREIGN;
+        return ANSWER_NOT_REDLOCKD;
     if (strcmp(fresh->id, lock->id) != 0)
-        why = "its slots were free meanwhile";
+        why = "its permits were free meanwhile";
     else if (answer->status != HTTP_OK)
         why = "it was free meanwhile";
     else if (clock_now_us() >= lock->until_us)
-        why = "its validity ended meanwhile";
+        why = "its validity expired meanwhile";
     if (why == NULL)
         return ANSWER_DONE;
     (void)snprintf(replicas->detail, sizeof replicas->detail, "%s", why);
@@ -477,7 +478,7 @@ enum answer replicas_renew_hold(struct replicas *replicas, struct lock *lock,
                                            0, part_ms(give_up_us), &answer);
         if (verdict == ANSWER_DONE) {
             verdict = judge_repeat(replicas, lock, &answer, &fresh);
-            if (verdict != ANSWER_FOREIGN)
+            if (verdict != ANSWER_NOT_REDLOCKD)
                 *lock = fresh; /* also to release it */
         } else if (verdict == ANSWER_HELD) {
             verdict = judge_holder(replicas, lock, &answer, &attempts);
@@ -554,8 +555,8 @@ void replicas_give_back(struct replicas *replicas)
     replicas->wake->caught = 0; /* or it would stop at once */
     if (replicas->may_be_granted && !has_given_back(replicas))
         options_complain(replicas->options,
-                         "cancelled, and not released: it may be held until "
-                         "its TTL ends");
+                         "cancelled, but not released: the lock may be held "
+                         "until it expires");
     if (replicas->wake->caught == 0)
         replicas->wake->caught = first;
 }

@@ -134,10 +134,10 @@ static enum answer renew_hold(struct run *run, int64_t end_us)
     if (verdict == ANSWER_DONE && !run->is_limited)
         options_complain(
             run->options,
-            "the service limits how long a lock is held (--max-hold-ms%s): "
-            "acquired anew without a gap, with fencing token %" PRId64
-            "; the command goes on, and will whenever the limit is reached; "
-            "redlockd without this option sets no limit",
+            "the service limits how long a lock is held (--max-hold-ms%s): the "
+            "lock was acquired anew without a gap, with fencing token %" PRId64
+            "; the command goes on, as it will each time the limit is reached; "
+            "without this option, redlockd sets no limit",
             limit, run->lock.fencing_token);
     run->is_limited = true;
     return verdict;
@@ -175,17 +175,18 @@ static const char *reason_of(const struct run *run, bool was_held)
 {
     enum guard_end end = (enum guard_end)run->keeper.shared->end;
     if (end == GUARD_RUNS && run->keeper.was_late)
-        return "the process that guards the command stood still; both were "
-               "killed";
+        return "the process that guards the command was suspended for too "
+               "long; both were killed";
     if (end == GUARD_RUNS)
         return "the process that guards the command was killed";
     if (end == GUARD_EXITED)
         return was_held ? NULL : "the lock was lost while the command ran";
     if (run->lost == ANSWER_LOST)
-        return "the lock is lost; the command was ended";
+        return "the lock is lost; the command was terminated";
     if (run->lost == ANSWER_DONE && !run->is_token_open)
-        return "redlockctl stood still for too long; the command was ended";
-    return "the lock could not be extended; the command was ended";
+        return "redlockctl was suspended for too long; the command was "
+               "terminated";
+    return "the lock could not be extended; the command was terminated";
 }
 
 /* A repeat without an answer may have given the lock another token: then it is
@@ -215,9 +216,9 @@ static void report_loss(const struct run *run, const char *reason,
     if (run->is_token_open)
         options_complain(
             run->options,
-            "%s: the service limits how long a lock is held "
-            "(--max-hold-ms%s), and it could not be acquired anew: %s; start "
-            "redlockd with a greater --max-hold-ms, or without",
+            "%s: the service limits how long a lock is held (--max-hold-ms%s), "
+            "and the lock could not be acquired anew: %s; start redlockd with "
+            "a greater --max-hold-ms, or without it",
             reason, limit, why);
     else if (run->lost == ANSWER_DONE)
         options_complain(run->options, "%s", reason);
@@ -236,8 +237,10 @@ static int release_and_report(struct run *run)
     run->wake->count = 0;
     enum answer verdict = run_release(run);
     if (answer_may_others_help(verdict))
-        options_complain(run->options, "not released, it ends with its TTL: %s",
-                         run->replicas->detail);
+        options_complain(
+            run->options,
+            "the lock was not released, and stays until it expires: %s",
+            run->replicas->detail);
     /* or the lock had ended before the command did */
     bool was_held = verdict != ANSWER_LOST || run->replicas->is_repeated;
     const char *reason = reason_of(run, was_held);
@@ -287,14 +290,15 @@ static int run_locked(struct run *run)
 static void wait_to_begin(struct run *run)
 {
     const char *text = getenv(delay_variable);
-    int64_t told_ms = text != NULL ? span_number(span_of(text), 5) : 0;
+    int64_t reported_ms = text != NULL ? span_number(span_of(text), 5) : 0;
     uint32_t chance;
     (void)unsetenv(delay_variable); /* the command is to have none of it */
-    if (told_ms <= 0 || told_ms > DELAY_MAX_MS)
+    if (reported_ms <= 0 || reported_ms > DELAY_MAX_MS)
         return;
-    run->delay_ms = told_ms;
+    run->delay_ms = reported_ms;
     random_bytes(&chance, sizeof chance);
-    int64_t wait_ms = told_ms / 2 + chance % (uint32_t)(told_ms / 2 + 1);
+    int64_t wait_ms =
+        reported_ms / 2 + chance % (uint32_t)(reported_ms / 2 + 1);
     struct timespec left = {wait_ms / MS_PER_S,
                             wait_ms % MS_PER_S * 1000 * US_PER_MS};
     while (nanosleep(&left, &left) != 0 && errno == EINTR)

@@ -177,7 +177,7 @@ static bool main_start(struct server *server, char error[TRUST_TEXT_MAX])
         return false;
     server->metrics.started_us = clock_wall_us();
     server->metrics.connections_max = (uint64_t)server->connections_max;
-    snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
+    snprintf(error, FRONT_ERROR_MAX, "out of memory or file descriptors");
     /* the listener last: a client that connects finds everything running */
     if (!start_loop(server) || !start_world(server, error))
         return false;

@@ -26,7 +26,7 @@ static void warn_if_open(const char *event, const char *path)
         (info.st_mode & (S_IROTH | S_IWOTH)) != 0)
         warn(event, LOG_S("file", path),
              "every user of this machine may read or write this secret; chmod "
-             "640");
+             "640 it");
 }
 
 static void warn_of_passwords(const struct config *config)
@@ -57,21 +57,23 @@ static void notify_warn(const struct config *config, int64_t connections)
             "few_connections", LOG_N("connections", connections),
             "to serve more clients, raise the limit of open files (ulimit -n)");
     if (*config->tls_cert == '\0' && !is_local)
-        log_tell(LOG_WARN, "clients_in_the_clear",
-                 "others on the network can read tokens and use them; set "
-                 "--tls-cert and --tls-key, or listen on 127.0.0.1");
+        log_detail(LOG_WARN, "clients_in_the_clear",
+                   "others on the network can read tokens and use them; set "
+                   "--tls-cert and --tls-key, or listen on 127.0.0.1");
     if (*config->auth_file == '\0' && !is_local)
-        log_tell(LOG_WARN, "open_to_all",
-                 "whoever can connect may acquire, and force the release of, "
-                 "every lock; set --auth-file, or listen on 127.0.0.1");
+        log_detail(LOG_WARN, "open_to_all",
+                   "whoever can connect may acquire, and force the release of, "
+                   "every lock; set --auth-file, or listen on 127.0.0.1");
     warn_of_passwords(config);
     if (config->nodes_count % 2 == 0)
         warn("even_number_of_nodes", LOG_N("nodes", config->nodes_count),
-             "one node fewer would survive as many failures");
+             "an even number of nodes tolerates no more failures than with one "
+             "node fewer; add or remove a node");
     if (!config->restart_guard)
-        log_tell(LOG_WARN, "restart_guard_off",
-                 "nodes that lost their memory vote at once: a lock may have "
-                 "two holders");
+        log_detail(
+            LOG_WARN, "restart_guard_off",
+            "nodes that lost their data vote at once, so a lock may have "
+            "two holders; set --restart-guard on");
 }
 
 void notify_start(const struct config *config, int64_t connections)
@@ -93,7 +95,7 @@ void notify_start(const struct config *config, int64_t connections)
 static void check_sent(int rc)
 {
     if (rc < 0)
-        log_tell(LOG_WARN, "notify_failed", strerror(-rc));
+        log_detail(LOG_WARN, "notify_failed", strerror(-rc));
 }
 
 void notify_ready(const struct config *config)
@@ -101,7 +103,7 @@ void notify_ready(const struct config *config)
     char address[ADDRESS_TEXT_MAX];
     address_format(address, sizeof address, config->listen_host,
                    config->listen_port);
-    check_sent(sd_notifyf(0, "READY=1\nSTATUS=serving on %s over %d nodes",
+    check_sent(sd_notifyf(0, "READY=1\nSTATUS=serving on %s with %d nodes",
                           address, config->nodes_count));
 }
 
@@ -109,7 +111,7 @@ void notify_reloading(void)
 {
     check_sent(sd_notifyf(0,
                           "RELOADING=1\nMONOTONIC_USEC=%" PRId64
-                          "\nSTATUS=reading its files again",
+                          "\nSTATUS=reloading its files",
                           clock_monotonic_us()));
 }
 

@@ -52,7 +52,7 @@ static void print_now(const struct page *page, int node)
         say(page, "votes");
         break;
     case OUTLOOK_DOWN:
-        say(page, "is out of reach (%s)", it->detail);
+        say(page, "is unreachable (%s)", it->detail);
         break;
     case OUTLOOK_UNFIT:
         say(page, "may not vote (%s)", it->detail);
@@ -65,7 +65,7 @@ static void print_now(const struct page *page, int node)
             it->is_in_use ? "is" : "was", name_of(page, it->under));
         break;
     case OUTLOOK_OTHERS:
-        say(page, "carries %s names, of epoch %d",
+        say(page, "stores %s names, of epoch %d",
             it->is_lower ? "these" : "other", it->epoch);
         if (it->under >= 0 && it->under != node)
             say(page, ", and is %s there", name_of(page, it->under));
@@ -76,7 +76,7 @@ static void print_now(const struct page *page, int node)
                                   "this one has lost its data");
         break;
     case OUTLOOK_QUARANTINED:
-        say(page, "waits, as it may have lost locks");
+        say(page, "is in quarantine, as it may have lost locks");
         break;
     case OUTLOOK_RESTARTED:
         say(page, "was restarted, and %s",
@@ -98,20 +98,21 @@ static void print_then(const struct page *page, int node)
         say(page, "goes on");
     else if (it->will_vote && it->kind == OUTLOOK_OUTDATED && it->is_in_use)
         say(page,
-            "votes within %d s after the last server has left that machine",
+            "votes within %d s after the last server has stopped using that "
+            "machine",
             seconds(it->wait_us));
     else if (it->will_vote)
         say(page, "%svotes within %d s",
-            it->kind == OUTLOOK_OTHERS ? "is taken from them, and " : "",
+            it->kind == OUTLOOK_OTHERS ? "is taken over, and " : "",
             seconds(it->wait_us));
     else if (it->kind == OUTLOOK_DOWN)
-        say(page, "does not vote before it is reached");
+        say(page, "does not vote until it is reachable");
     else if (it->kind == OUTLOOK_TWICE)
         say(page, "votes under neither name");
     else if (it->kind == OUTLOOK_MISPLACED || it->kind == OUTLOOK_OTHERS)
-        say(page, "does not vote, and is left alone");
+        say(page, "does not vote, and is not changed");
     else if (page->outlook->is_blocked && is_idle)
-        say(page, "is not admitted beside a node that carries other names");
+        say(page, "is not admitted while another node stores other names");
     else
         say(page, "does not vote");
 }
@@ -167,20 +168,19 @@ static void print_epoch(const struct page *page)
     int given = outlook->epoch_given;
     if (outlook->change == OUTLOOK_WRONG_EPOCH)
         say(page,
-            "epoch: %d is too %s to replace %s names, which carry %d; if the "
-            "addresses are right, give --config-epoch %d\n",
+            "epoch: %d is too %s to replace %s names, which have epoch %d; if "
+            "the addresses are right, give --config-epoch %d\n",
             given, given < outlook->epoch_needed ? "low" : "high",
             whose_names(outlook), outlook->epoch_needed - 1,
             outlook->epoch_needed);
     else if (outlook->epoch_needed != 0 &&
              (outlook->change == OUTLOOK_TAKE_OVER ||
               outlook->change == OUTLOOK_REFUSED))
-        say(page, "epoch: %d replaces %s names, which carry %d\n",
+        say(page, "epoch: %d replaces %s names, which have epoch %d\n",
             outlook->epoch, whose_names(outlook), outlook->epoch_needed - 1);
     else if (outlook->epoch != given)
         say(page,
-            "epoch: %d, which the nodes carry; %d, which was given, does not "
-            "count\n",
+            "epoch: %d, which the nodes store; --config-epoch %d is ignored\n",
             outlook->epoch, given);
     else
         say(page, "epoch: %d\n", outlook->epoch);
@@ -192,21 +192,21 @@ static void print_refusal(const struct page *page)
     const struct outlook *outlook = page->outlook;
     say(page, "refused: ");
     if (outlook->old_names == 0)
-        say(page, "no node carries the names that epoch %d is to replace",
+        say(page, "no node stores the names that epoch %d is to replace",
             outlook->epoch);
     else if (outlook->has_rivals)
-        say(page,
-            "the nodes carry, or were taken by, a third list of names that may "
-            "go on: flush those that another installation has used");
+        say(page, "the nodes store, or were taken over by, a third list of "
+                  "names, whose servers may go on: flush the nodes that "
+                  "another installation has used");
     else
         say(page,
-            "of the %d old names, %d are here with all their memory, and %d "
-            "are needed: the others may go on without these",
-            outlook->old_names, nodeset_count(outlook->tellers),
+            "of the %d old names, %d are in this list with all their data, and "
+            "%d are needed: the old servers may go on with the others",
+            outlook->old_names, nodeset_count(outlook->reporters),
             quorum_of(outlook->old_names));
     say(page,
-        ". Nothing is changed, this server grants no lock, and the old ones go "
-        "on. Keep a majority of the old names in the list, and change it in "
+        ". Nothing is changed, this server grants no lock, and the old servers "
+        "go on. Keep a majority of the old names in the list, and change it in "
         "several steps; or stop all old servers, and give --take-over %d\n",
         outlook->epoch);
 }
@@ -244,7 +244,7 @@ static void print_pause(const struct page *page)
                   "--first-start yes admits them at once\n");
     if (outlook->change <= OUTLOOK_FIRST_START && outlook->voting > 0 &&
         page->config->take_over != 0)
-        say(page, "note: --take-over is not needed any more: take it away\n");
+        say(page, "note: --take-over is no longer needed: remove it\n");
 }
 
 enum plan_status plan_print(const struct outlook *outlook,
@@ -254,8 +254,7 @@ enum plan_status plan_print(const struct outlook *outlook,
     for (int i = 0; i < outlook->nodes; i++)
         print_node(&page, i);
     if (outlook->change == OUTLOOK_UNKNOWN) {
-        say(&page,
-            "cannot tell: %d of %d nodes were reached, and %d are needed\n",
+        say(&page, "unknown: %d of %d nodes are reachable, and %d are needed\n",
             outlook->reached, outlook->nodes, outlook->quorum);
         return PLAN_UNKNOWN;
     }
@@ -268,7 +267,8 @@ enum plan_status plan_print(const struct outlook *outlook,
     if (outlook->held_us == 0)
         say(&page, "held: nothing\n");
     else
-        say(&page, "held: the locks that were granted so far end within %d s\n",
+        say(&page,
+            "held: the locks that were granted so far expire within %d s\n",
             seconds(outlook->held_us));
     print_pause(&page);
     if (outlook->change == OUTLOOK_REFUSED)
@@ -306,7 +306,7 @@ static bool plan_begin(struct plan *plan, const struct config *config,
                        char error[TRUST_TEXT_MAX])
 {
     static struct metrics metrics; /* which nobody reads */
-    (void)snprintf(error, TRUST_TEXT_MAX, "no memory or no descriptors");
+    (void)snprintf(error, TRUST_TEXT_MAX, "out of memory or file descriptors");
     plan->loop = loop_new();
     if (plan->loop == NULL)
         return false;

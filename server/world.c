@@ -188,7 +188,7 @@ static void warn_of_certificate(const struct world *world)
             ? NULL
             : trust_warning(world->trust, clock_wall_us() / US_PER_S);
     if (warning != NULL)
-        log_tell(LOG_WARN, "node_tls_certificate", warning);
+        log_detail(LOG_WARN, "node_tls_certificate", warning);
 }
 
 void world_reload(struct world *world)
@@ -200,7 +200,7 @@ void world_reload(struct world *world)
         log_write(LOG_INFO, "node_tls_reloaded", NULL);
         warn_of_certificate(world);
     } else {
-        log_tell(LOG_WARN, "node_tls_not_reloaded", error);
+        log_detail(LOG_WARN, "node_tls_not_reloaded", error);
     }
 }
 

@@ -25,7 +25,7 @@ struct access {
 
 /* ---- the file ----------------------------------------------------------- */
 
-/* Reads the file and goes by it. False: error tells why not. */
+/* Reads the file and goes by it. False: error has the reason. */
 static bool access_update(struct access *access,
                           char error[IDENTITIES_TEXT_MAX])
 {
@@ -34,7 +34,7 @@ static bool access_update(struct access *access,
         return false;
     if (!accounts_set(&access->accounts, identities, clock_now_us())) {
         identities_free(identities);
-        identities_explain(access->path, "no memory", error);
+        identities_explain(access->path, "out of memory", error);
         return false;
     }
     log_write(LOG_INFO, "auth_file_read",
@@ -47,7 +47,7 @@ static bool access_update(struct access *access,
 struct access *access_new(const char *path, char error[IDENTITIES_TEXT_MAX])
 {
     struct access *access = calloc(1, sizeof *access);
-    identities_explain(path, "no memory", error);
+    identities_explain(path, "out of memory", error);
     if (access == NULL)
         return NULL;
     access->path = path;
@@ -152,7 +152,7 @@ void access_respond_refusal(const struct http_call *call)
     call->response->challenge = refusal->challenge;
 }
 
-/* The number of the identity; -1: the call's refusal tells why not. */
+/* The number of the identity; -1: the call's refusal gives the reason. */
 static int find_identity(const struct access *access,
                          struct http_request *request,
                          struct span authorization)
@@ -168,9 +168,12 @@ static int find_identity(const struct access *access,
                               "Authorization: Bearer <token>");
         number = access_find_token(identities, access->accounts.reads,
                                    request->login, token);
-        return number >= 0 ? number
-                           : refuse_401(&request->call, INVALID_TOKEN,
-                                        "this access token is not known here");
+        return number >= 0
+                   ? number
+                   : refuse_401(
+                         &request->call, INVALID_TOKEN,
+                         "no identity in this server's auth file has this "
+                         "access token; send another one, or add it there");
     }
     if (names == NULL || names[0] == '\0')
         return refuse_401(&request->call, CHALLENGE,
@@ -179,25 +182,25 @@ static int find_identity(const struct access *access,
     number = identities_find_certificate(identities, span_of(names));
     if (number >= 0)
         return number;
-    return refuse_401(&request->call, CHALLENGE,
-                      number == IDENTITIES_SEVERAL
-                          ? "the client certificate has the names of "
-                            "several identities; show one with the name of "
-                            "one of them, or send an access token"
-                          : "no name in the client certificate is known here; "
-                            "send an access token, as in Authorization: Bearer "
-                            "<token>");
+    return refuse_401(
+        &request->call, CHALLENGE,
+        number == IDENTITIES_SEVERAL
+            ? "the client certificate matches several identities; use a "
+              "certificate that matches only one, or send an access token"
+            : "no identity in this server's auth file has a name of this "
+              "client certificate; add one, or send an access token, as in "
+              "Authorization: Bearer <token>");
 }
 
 /* ---- what it may do ----------------------------------------------------- */
 
-static const char outside[] =
-    "a resource lies outside of the prefixes that this identity may use";
+static const char outside[] = "this identity may not use this resource; it "
+                              "needs a prefix= in the auth file that covers it";
 static const char too_many_locks[] =
-    "this identity holds as many locks on this server as it may; release one, "
-    "or wait until one expires";
-static const char removed[] =
-    "this identity was removed while its request was on its way";
+    "this identity holds as many locks on this server as its quota (locks=) "
+    "allows; release one, or wait until one expires";
+static const char removed[] = "this identity was removed from the auth file "
+                              "while its request was under way";
 
 /* What a request needs; -1: it is open to all. */
 static int scope_of(const struct http_call *call)
@@ -249,8 +252,8 @@ static bool take_requests(struct account *account, struct http_call *call,
                     now_us, &wait_us))
         return true;
     access_refuse(call, PROBLEM_RATE_LIMITED,
-                  "this identity makes more requests than it may; wait "
-                  "retry_after_ms");
+                  "this identity exceeds its rate of requests (rate=, burst=); "
+                  "wait retry_after_ms");
     call->caller->refusal.retry_after_ms =
         divide_up(wait_us, US_PER_MS) + retry_within_ms(RETRY_MAX_MS);
     call->caller->refusal.is_late =
@@ -260,12 +263,11 @@ static bool take_requests(struct account *account, struct http_call *call,
 }
 
 static const char *const no_place[PLACES] = {
-    [PLACE_WAIT] = "this identity waits for as many locks on this server as it "
-                   "may, so that others find a place; wait retry_after_ms, or "
-                   "ask another server",
-    [PLACE_LIST] = "this identity has as many lists under way on this server "
-                   "as it may, so that others find a place; wait "
-                   "retry_after_ms",
+    [PLACE_WAIT] =
+        "this identity already waits for as many locks on this server as one "
+        "identity may; wait retry_after_ms, or use another server",
+    [PLACE_LIST] = "this identity already runs as many lists on this server as "
+                   "one identity may; wait retry_after_ms",
 };
 
 /*
@@ -302,9 +304,9 @@ static bool check_rights(const struct access *access,
     call->caller->auth_file = access->accounts.reads;
     call->caller->expires_s = identity->expires_s;
     if (access_is_over(identity->expires_s))
-        (void)refuse_401(
-            call, INVALID_TOKEN,
-            "this identity has expired: its end in the auth file has passed");
+        (void)refuse_401(call, INVALID_TOKEN,
+                         "this identity has expired: the time of expires= in "
+                         "the auth file has passed");
     else if ((identity->scopes & 1u << scope) == 0)
         access_refuse(call, PROBLEM_FORBIDDEN, lacks_scope[scope]);
     else if (wanted.len > 0 && !identity_covers(identity, wanted))
@@ -489,8 +491,9 @@ static bool access_reserve_lock(struct access *access, struct http_call *call,
     case HOLDINGS_FULL:
         return respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
     default:
-        problem_respond_overloaded(
-            call, "not enough memory to count this lock; nothing was done");
+        problem_respond_overloaded(call,
+                                   "not enough memory to count this lock; "
+                                   "nothing was done; try again later");
         return false;
     }
 }
@@ -700,7 +703,7 @@ struct log_limit *access_refusals(struct access *access,
                                   const struct http_call *call)
 {
     struct account *account = account_of(access, call);
-    return account != NULL ? &account->told : NULL;
+    return account != NULL ? &account->reported : NULL;
 }
 
 /* ---- metrics ------------------------------------------------------------ */

@@ -148,8 +148,8 @@ bool access_take_place(struct access *access, struct http_call *call,
 void access_note(struct access *access, struct http_call *call,
                  const struct engine_result *result, int64_t now_us);
 
-/* The call is abandoned, with this result so far: nobody is told, but what it
- * did counts. */
+/* The call is abandoned, with this result so far: no client is notified, but
+ * what it did counts. */
 void access_note_abandoned(struct access *access, struct http_call *call,
                            const struct engine_result *result, int64_t now_us);
 
@@ -157,7 +157,7 @@ void access_note_abandoned(struct access *access, struct http_call *call,
 void access_end(struct access *access, struct http_call *call,
                 bool is_answered);
 
-/* How many refusals of the identity the audit log tells of; NULL: it is not
+/* How many refusals of the identity the audit log reports; NULL: it is not
  * known. */
 struct log_limit *access_refusals(struct access *access,
                                   const struct http_call *call);

@@ -566,16 +566,16 @@ bool accounts_print(const struct accounts *all, FILE *out)
         [ACCOUNT_LIMITED] = ",result=\"limited\"",
     };
     int count = all->identities->count;
-    bool is_whole = print_head(out, "identity_requests_total", "counter",
-                               "Requests by identity, and whether it may make "
-                               "them.");
+    bool is_whole =
+        print_head(out, "identity_requests_total", "counter",
+                   "Requests by identity, and whether they were allowed.");
     for (int i = 0; i < count; i++)
         for (int j = 0; j < ACCOUNT_RESULTS; j++)
             is_whole &= accounts_print_value(out, "identity_requests_total",
                                              all->list[i], results[j],
                                              (int64_t)all->list[i]->results[j]);
     is_whole &= print_head(out, "identity_locks", "gauge",
-                           "Locks that an identity with a limit holds "
+                           "Locks that an identity with a quota (locks=) holds "
                            "through this server.");
     for (int i = 0; i < count; i++)
         if (all->list[i]->locks_most != 0)

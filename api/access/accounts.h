@@ -52,10 +52,10 @@ struct account {
     int number; /* from 1 to IDENTITIES_MAX; its own while it is in the file */
     uint32_t since; /* the reading of the file that brought its credential */
     struct bucket requests;
-    struct bucket refusals; /* those that were answered at once */
-    struct log_limit told;  /* of refusals that the audit log tells of */
-    int64_t locks_most;     /* held at once; 0: they are not counted */
-    int64_t locks;          /* held */
+    struct bucket refusals;    /* those that were answered at once */
+    struct log_limit reported; /* of refusals that the audit log reports */
+    int64_t locks_most;        /* held at once; 0: they are not counted */
+    int64_t locks;             /* held */
     uint64_t results[ACCOUNT_RESULTS]; /* requests */
     int places[PLACES];                /* that are taken */
     struct account *next_gone;

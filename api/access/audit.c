@@ -23,7 +23,7 @@ struct audit {
     struct linefile *file;
     struct loop_timer *retry;
     bool is_waiting; /* retry is set */
-    bool is_failing; /* which the log has told */
+    bool is_failing; /* which the log has reported */
     int64_t missing; /* lines lost since the last one that was taken */
     struct log_limit strangers; /* refusals of all who are not known */
     struct log_limit complaints;
@@ -38,7 +38,7 @@ static bool audit_flush(struct audit *audit)
     /* a pipe that is full is no failure yet: its reader is slow */
     bool is_failing = error != 0 && (audit->is_failing || error != EAGAIN);
     if (is_failing && !audit->is_failing)
-        log_tell(LOG_ERROR, "audit_not_written", strerror(error));
+        log_detail(LOG_ERROR, "audit_not_written", strerror(error));
     if (!is_failing && audit->is_failing)
         log_write(LOG_INFO, "audit_written_again", NULL);
     audit->is_failing = is_failing;
@@ -61,12 +61,15 @@ static void audit_lose(struct audit *audit, int64_t count)
     audit->missing += count;
     audit->means.metrics->audit_lost += (uint64_t)count;
     if (log_limit_take(&audit->complaints, clock_now_us()))
-        log_write(LOG_ERROR, "audit_lines_lost",
-                  (struct log_field[]){
-                      LOG_N("lost", (int64_t)audit->means.metrics->audit_lost),
-                      LOG_S("detail", "the audit log takes no lines; see "
-                                      "--audit-log"),
-                      LOG_END});
+        log_write(
+            LOG_ERROR, "audit_lines_lost",
+            (struct log_field[]){
+                LOG_N("lost", (int64_t)audit->means.metrics->audit_lost),
+                LOG_S(
+                    "detail",
+                    "lines could not be written to the audit log and are lost; "
+                    "check the file or pipe of --audit-log, and free space"),
+                LOG_END});
 }
 
 /* ---- lines -------------------------------------------------------------- */
@@ -275,12 +278,12 @@ void audit_note_refusal(struct audit *audit, struct http_call *call,
     limit->burst = REFUSALS_BURST;
     if (!log_limit_take(limit, clock_now_us()))
         return;
-    struct span told = is_of_lock && names.len == 0
-                           ? route_names(&call->request->match, of_path)
-                           : names;
+    struct span reported = is_of_lock && names.len == 0
+                               ? route_names(&call->request->match, of_path)
+                               : names;
     begin_request(&json, "refused", call,
                   is_of_lock ? (int)call->kind : call->request->counted_as);
-    put_names(&json, told);
+    put_names(&json, reported);
     audit_put_answer(&json, call);
     if (limit->dropped > 0)
         json_put_integer(&json, "dropped", limit->dropped);
@@ -293,7 +296,7 @@ struct audit *audit_open(const struct audit_setup *setup, char *error,
                          size_t size)
 {
     struct audit *audit = calloc(1, sizeof *audit);
-    const char *reason = "no memory";
+    const char *reason = "out of memory";
     if (audit == NULL)
         goto failed;
     *audit = (struct audit){
@@ -306,7 +309,7 @@ struct audit *audit_open(const struct audit_setup *setup, char *error,
     audit->retry = loop_timer_new(setup->loop, on_retry, audit);
     if (audit->retry != NULL)
         return audit;
-    reason = "no memory";
+    reason = "out of memory";
 failed:
     (void)snprintf(error, size,
                    "--audit-log: \"%.200s\": %s; it must be - or a file that "
@@ -322,7 +325,7 @@ void audit_reopen(struct audit *audit)
     if (audit == NULL)
         return;
     if (!linefile_reopen(audit->file, &reason))
-        log_tell(LOG_ERROR, "audit_not_reopened", reason);
+        log_detail(LOG_ERROR, "audit_not_reopened", reason);
     (void)audit_flush(audit);
 }
 

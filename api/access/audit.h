@@ -42,12 +42,12 @@ void audit_reopen(struct audit *audit);
 bool audit_announce(struct audit *audit, const struct http_call *call,
                     struct span names);
 
-/* What came of a change, as its answer tells; of an inspect if reads are
- * told. False: it must have a line, which the file has not taken yet. */
+/* What came of a change, as in its response; of an inspect if reads are
+ * logged. False: it must have a line, which the file has not taken yet. */
 bool audit_note(struct audit *audit, struct http_call *call,
                 const struct engine_result *result);
 
-/* A page of a list, if reads are told. */
+/* A page of a list, if reads are logged. */
 void audit_note_list(struct audit *audit, const struct http_call *call);
 
 /*

@@ -79,7 +79,7 @@ static const char *read_certificate(struct span word, struct identity *it)
             continue;
         if (!identities_decode(&name))
             return "cert: and the kind must be followed by the name in the "
-                   "certificate, '%' as %25";
+                   "certificate, with '%' as %25";
         it->certificate = (struct span){word.ptr, strlen(kinds[i]) + name.len};
         return NULL;
     }
@@ -99,16 +99,16 @@ static const char *read_credential(struct span word, struct identity *it)
     if (!digest_make(&nothing, span_of("")))
         return "SHA-256 is not available";
     return digest_same(&nothing, &it->digest) != 0
-               ? "this is the SHA-256 of an empty access token: the variable "
-                 "that held the token was not set"
+               ? "this is the SHA-256 of an empty access token; set the "
+                 "variable that should hold the token, and hash it again"
                : NULL;
 }
 
 static const char *read_scopes(struct span word, struct identity *it)
 {
     static const char reason[] =
-        "the third word must be its scopes: some of lock, read, metrics, "
-        "admin, each once, with commas and no blanks between";
+        "the third word must be the scopes: lock, read, metrics or admin, each "
+        "at most once, separated by commas without blanks";
     if (word.len == 0 || word.ptr[word.len - 1] == ',')
         return reason;
     while (word.len > 0) {
@@ -130,8 +130,8 @@ static const char *read_prefix(struct span word, struct identity *it)
         return NULL;
     }
     if (it->prefixes_count == IDENTITY_PREFIXES_MAX)
-        return "it has more than 16 prefixes; give it a shorter one that "
-               "covers several, or two identities";
+        return "it has more than 16 prefixes; give it a shorter prefix that "
+               "covers several, or split it into two identities";
     if (!identities_decode(&word) || id_check_resource(word) != NULL)
         return "prefix= must be followed by a prefix of resources, with "
                "spaces as %20 and '%' as %25, or by * for all resources";
@@ -147,11 +147,14 @@ static const struct {
     const char *reason;
 } numbers[] = {
     {"rate=", offsetof(struct identity, rate), IDENTITY_RATE_MAX,
-     "rate= must occur once, with the requests a second: 1 to 1000000"},
+     "rate= must occur once, with the number of requests a second: 1 to "
+     "1000000"},
     {"burst=", offsetof(struct identity, burst), IDENTITY_RATE_MAX,
-     "burst= must occur once, with the requests at once: 1 to 1000000"},
+     "burst= must occur once, with the number of requests at once: 1 to "
+     "1000000"},
     {"locks=", offsetof(struct identity, locks), IDENTITY_LOCKS_MAX,
-     "locks= must occur once, with the locks held at once: 1 to 1000000"},
+     "locks= must occur once, with the number of locks held at once: 1 to "
+     "1000000"},
 };
 
 static const char *identities_read_key(struct span word, struct identity *it)
@@ -173,11 +176,11 @@ static const char *identities_read_key(struct span word, struct identity *it)
         it->expires_s = timestamp_read(word);
         return is_first && it->expires_s > 0
                    ? NULL
-                   : "expires= must occur once, with a moment in UTC as in "
+                   : "expires= must occur once, with a time in UTC, as in "
                      "2027-01-31T18:00:00Z";
     }
-    return "behind the scopes may stand only prefix=, rate=, burst=, locks= "
-           "and expires=";
+    return "only prefix=, rate=, burst=, locks= and expires= may follow the "
+           "scopes";
 }
 
 /* Scopes of calls that name resources. */
@@ -202,7 +205,7 @@ static const char *read_identity(struct span line, struct identity *it)
                "a name that begins with '*' is written %2A";
     if ((it->scopes & NAMES_RESOURCES) != 0 && !it->has_all_resources &&
         it->prefixes_count == 0)
-        return "it has no prefix=; say which resources it may use, or "
+        return "prefix= is missing; give the prefixes of its resources, or "
                "prefix=* for all";
     if (it->burst > 0 && it->rate == 0)
         return "burst= needs rate= as well";
@@ -249,7 +252,7 @@ static bool add_line(struct identities *all, struct span line, int number,
                                   ((size_t)all->count + 1) * sizeof *all->list);
     all->list = (struct identity *)(void *)list;
     if (!has_room)
-        return identities_fail(error, "no memory");
+        return identities_fail(error, "out of memory");
     struct identity *it = &all->list[all->count++];
     *it = (struct identity){.line = number};
     reason = read_identity(line, it);
@@ -265,19 +268,17 @@ static bool read_lines(struct identities *all, struct span text,
                    "as UTF-8 without one");
     for (int number = 1; text.len > 0; number++) {
         if (memchr(text.ptr, '\n', text.len) == NULL)
-            return identities_fail(
-                error,
-                "%d: the last line has no end; the file may be half "
-                "written",
-                number);
+            return identities_fail(error,
+                                   "%d: the last line does not end with LF; "
+                                   "the file may be incomplete",
+                                   number);
         if (!add_line(all, span_take(&text, '\n'), number, error))
             return false;
     }
     return all->count > 0 ||
            identities_fail(
-               error,
-               "it names no identity, so every request would be refused; "
-               "without --auth-file anybody may do anything");
+               error, "it has no identity, so every request would be refused; "
+                      "add one (without --auth-file, anybody may do anything)");
 }
 
 /* ---- what must differ --------------------------------------------------- */
@@ -319,8 +320,8 @@ static bool check_distinct(const struct identities *all,
             const char *common = find_common(later, earlier);
             if (common != NULL)
                 return identities_fail(error,
-                                       "%d: the %s is that of line %d; each "
-                                       "identity needs its own",
+                                       "%d: the %s is the same as on line %d; "
+                                       "each identity needs its own",
                                        later->line, common, earlier->line);
         }
     }
@@ -334,7 +335,7 @@ struct identities *identities_parse(struct span text,
     if (all != NULL)
         all->text = malloc(text.len + 1);
     if (all == NULL || all->text == NULL) {
-        (void)identities_fail(error, "no memory");
+        (void)identities_fail(error, "out of memory");
         identities_free(all);
         return NULL;
     }
@@ -365,7 +366,7 @@ static void fail_file(char reason[IDENTITIES_ERROR_MAX], const char *text)
                    tolower((unsigned char)text[0]), text + 1);
 }
 
-/* NULL: reason tells why. */
+/* NULL: reason says why. */
 static struct identities *read_file(const char *path, mode_t *mode,
                                     char reason[IDENTITIES_ERROR_MAX])
 {
@@ -381,7 +382,7 @@ static struct identities *read_file(const char *path, mode_t *mode,
     else if (error == EFBIG)
         fail_file(reason, "it is larger than 1 MiB");
     else
-        fail_file(reason, error == ENOMEM ? "no memory" : strerror(error));
+        fail_file(reason, error == ENOMEM ? "out of memory" : strerror(error));
     free(text);
     return identities;
 }
@@ -426,7 +427,8 @@ int identities_find_name(const struct identities *all, const char *name)
     return it != NULL ? (int)(it - all->list) : -1;
 }
 
-/* Each entry is looked at, and whole: the time tells nothing of the digests. */
+/* Each entry is looked at, and whole: the time reveals nothing of the digests.
+ */
 int identities_find_digest(const struct identities *all,
                            const struct digest *digest)
 {

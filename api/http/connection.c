@@ -401,8 +401,8 @@ void connection_settle(struct connection *it)
 
 /*
  * How many bytes were written to the socket since it was connected, whatever
- * became of them since; also after a reset. -1: the kernel does not tell: it
- * has counted no request either.
+ * became of them since; also after a reset. -1: the kernel does not report it:
+ * it has counted no request either.
  */
 static int64_t connection_written_bytes(int fd)
 {

@@ -249,7 +249,7 @@ void connection_answer(struct connection *it, size_t proof_len, int64_t now_us);
 
 /*
  * Whether such an answer was written whole, or all but a part of its head: the
- * client may have it. True as well if the kernel does not tell.
+ * client may have it. True as well if the kernel does not report it.
  */
 bool connection_may_have_answer(const struct connection *it);
 

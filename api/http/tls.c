@@ -91,7 +91,7 @@ static void tls_serve(struct tls *tls, struct certificates *loaded)
                  "(SIGHUP)");
     else if (now_s() < loaded->since_s)
         tls_warn("tls_certificate_not_yet_valid", tls->files.chain.path,
-                 "clients that verify it will not connect; look at the clocks");
+                 "clients that verify it will not connect; check the clocks");
 }
 
 struct tls *tls_new(const struct config *config, struct metrics *metrics,
@@ -99,7 +99,7 @@ struct tls *tls_new(const struct config *config, struct metrics *metrics,
 {
     struct tls *tls = calloc(1, sizeof *tls);
     if (tls == NULL) {
-        (void)snprintf(error, error_size, "no memory for TLS");
+        (void)snprintf(error, error_size, "out of memory for TLS");
         return NULL;
     }
     tls->files = (struct certificate_files){
@@ -128,8 +128,8 @@ bool tls_reload(struct tls *tls)
         log_write(LOG_WARN, "tls_reload_failed",
                   (struct log_field[]){
                       LOG_S("reason", error),
-                      LOG_S("detail", "the certificates read before are still "
-                                      "served"),
+                      LOG_S("detail", "the previous certificates stay in use; "
+                                      "correct the files and reload (SIGHUP)"),
                       LOG_N("valid_for_s", tls->current->until_s - now_s()),
                       LOG_END});
         return false;
@@ -281,7 +281,7 @@ static bool tls_is_trusted(gnutls_session_t library)
         gnutls_datum_t text = {NULL, 0};
         rc = gnutls_certificate_verification_status_print(
             status, GNUTLS_CRT_X509, &text, 0);
-        tls_log_refusal(rc >= 0 ? (const char *)text.data : "no memory");
+        tls_log_refusal(rc >= 0 ? (const char *)text.data : "out of memory");
         gnutls_free(text.data);
     }
     return false;
@@ -305,7 +305,7 @@ static int verify_client(gnutls_session_t library)
     if (chain == NULL || count == 0) {
         if (it->is_local)
             return 0;
-        tls_log_refusal("the client has shown no certificate");
+        tls_log_refusal("the client sent no certificate");
         return tls_refuse(it, GNUTLS_A_CERTIFICATE_REQUIRED,
                           GNUTLS_E_CERTIFICATE_REQUIRED);
     }
@@ -348,8 +348,8 @@ bool tls_session_may_ask(struct tls_session *it, const char *target)
         strcmp(target, "/livez") == 0 || strcmp(target, "/readyz") == 0;
     if (it->is_local && is_probe)
         return true;
-    tls_log_refusal("without a client certificate only probes of this machine "
-                    "are answered");
+    tls_log_refusal("without a client certificate, only health checks from "
+                    "this machine are served");
     return false;
 }
 

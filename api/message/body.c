@@ -146,7 +146,7 @@ static bool refuse_text(struct span *text, struct faults *errors)
         faults_add(errors, "", "the body is in UTF-16 or UTF-32; send UTF-8");
     else if (is_quarantined(*text))
         faults_add(errors, "",
-                   "the body has a byte order mark (ef bb bf) behind its first "
+                   "the body has a byte order mark (ef bb bf) after its first "
                    "character; send none");
     else if (text->len == 0)
         faults_add(errors, "", "the body is empty; send a JSON object");
@@ -155,8 +155,8 @@ static bool refuse_text(struct span *text, struct faults *errors)
     return true;
 }
 
-/* The object that the text is. NULL: errors tells why; if it tells nothing,
- * there is no memory. */
+/* The object that the text is. NULL: errors has the reasons; if it reports
+ * nothing, there is no memory. */
 static json_t *load_object(struct span text, struct faults *errors)
 {
     json_error_t error;
@@ -348,13 +348,13 @@ static bool body_read_name(struct reader *reader, const json_t *value,
     reason = id_check_resource(list[n]);
     for (size_t i = 0; i < n && reason == NULL; i++)
         if (list[i].len > 0 && span_is_same(list[i], list[n]))
-            reason = "occurs twice; send each one once";
+            reason = "occurs twice; send each resource once";
     if (reason != NULL)
         faults_add(reader->errors, pointer, "a resource %s", reason);
     return reason == NULL;
 }
 
-/* Without memory jsonload_has_failed tells. */
+/* Without memory jsonload_has_failed says so. */
 static void join(struct reader *reader, struct span *list, int count)
 {
     struct body *body = reader->body;
@@ -362,10 +362,11 @@ static void join(struct reader *reader, struct span *list, int count)
     for (int i = 0; i < count; i++)
         len += list[i].len;
     if (len > NAMES_LEN_MAX) {
-        faults_add(reader->errors, "/resources",
-                   "resources have %zu bytes with one between each two of "
-                   "them; the limit is %d; send fewer or shorter ones",
-                   len, NAMES_LEN_MAX);
+        faults_add(
+            reader->errors, "/resources",
+            "resources have %zu bytes in all, with a separator between every "
+            "two; the limit is %d; send fewer or shorter resources",
+            len, NAMES_LEN_MAX);
     } else if (count == 1) {
         body->resource = list[0];
     } else if ((body->joined = jsonload_allocate(len)) != NULL) {
@@ -402,7 +403,7 @@ static void body_read_resources(struct reader *reader, const json_t *value)
 #define AT(member) offsetof(struct body, member)
 #define MS " (milliseconds)"
 
-/* In the order in which people are told of them. */
+/* In the order in which they are reported. */
 static const struct member members[] = {
     {.name = "operation",
      IN(LOCK_ACQUIRE, AMONG) | OTHERS_AMONG}, /* read_call */
@@ -482,8 +483,9 @@ static void check_pool(struct reader *reader)
                    reason);
     else if (total > NAMES_LEN_MAX)
         faults_add(reader->errors, "/permits",
-                   "permits is too many for so long a resource: the names of "
-                   "the slots may have %d bytes in all",
+                   "permits is too high for a resource of this length: the "
+                   "names of the slots may have %d bytes in all; send fewer "
+                   "permits, or a shorter resource",
                    NAMES_LEN_MAX);
 }
 
@@ -496,21 +498,22 @@ static void check_permits(struct reader *reader)
     if (!body_has(reader, "limit")) {
         if (has_permits)
             faults_add(reader->errors, "/permits",
-                       "permits must be sent with limit, the number of "
-                       "permits that there are");
+                       "permits must be sent together with limit, the number "
+                       "of permits of the pool");
         return;
     }
     if (body->has_resources)
-        faults_add(reader->errors, "/limit",
-                   "limit must not be sent with resources; send resource");
+        faults_add(
+            reader->errors, "/limit",
+            "limit must not be sent with resources; send resource instead");
     if (body->is_shared)
         faults_add(reader->errors, "/mode",
                    "mode must not be \"shared\" if limit is sent: a permit has "
                    "one holder");
     if (body->limit > 0 && body->permits > body->limit)
         faults_add(reader->errors, "/permits",
-                   "permits is %" PRId64 ", but there are only %" PRId64
-                   " (limit)",
+                   "permits is %" PRId64 ", but limit is %" PRId64
+                   "; send at most limit",
                    body->permits, body->limit);
     if (body->has_resource && body->permits > 0)
         check_pool(reader);
@@ -544,7 +547,7 @@ static void check_members(struct reader *reader)
         check_permits(reader);
 }
 
-/* False: errors tells why; if it tells nothing, there is no memory. */
+/* False: errors has the reasons; if it reports nothing, there is no memory. */
 static bool read_object(struct reader *reader, json_t *object)
 {
     const char *name;
@@ -612,7 +615,7 @@ static void read_operations(struct body_list *it, const json_t *value,
     else if (count > BODY_LIST_MAX)
         faults_add(errors, "/operations",
                    "operations has %zu elements; the limit is %d; send the "
-                   "others in another request",
+                   "rest in another request",
                    count, BODY_LIST_MAX);
     else
         it->count = (int)count;

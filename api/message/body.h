@@ -1,5 +1,5 @@
 /*
- * Reads the JSON bodies of requests, and tells people what is wrong with them.
+ * Reads the JSON bodies of requests, and reports what is wrong with them.
  */
 #ifndef REDLOCKD_BODY_H
 #define REDLOCKD_BODY_H
@@ -38,10 +38,10 @@ struct body {
  * Reads the body of a call: acquire takes either resource or resources, and
  * ttl_ms, wait_ms, owner, mode; with resource also limit, permits; extend
  * token, ttl_ms, mode; release token. A member that is null is as if it was
- * left out, and so is an empty list beside resource. False: errors tells all
- * that is wrong, with the pointer "" for the body as a whole; nothing of a
- * token is repeated there. Without memory it tells nothing. Either way
- * body_fini must follow.
+ * left out, and so is an empty list beside resource. False: errors has all that
+ * is wrong, with the pointer "" for the body as a whole; nothing of a token is
+ * repeated there. Without memory it reports nothing. Either way body_fini must
+ * follow.
  */
 bool body_read(struct body *body, struct span text, enum lock_call call,
                int64_t max_ttl_ms, struct faults *errors);
@@ -60,7 +60,7 @@ struct body_list {
 };
 
 /*
- * Reads what is around the operations. False: errors tells what is wrong with
+ * Reads what is around the operations. False: errors has what is wrong with
  * the body as a whole, as body_read does. Either way body_list_fini must
  * follow.
  */

@@ -6,7 +6,8 @@
 
 #include "../../server/base/address.h"
 
-/* What the library takes for each field, argument and cookie, beside its text.
+/* What the library takes for each field, query parameter and cookie, beside its
+ * text.
  */
 enum { VALUE_COST = 80 };
 
@@ -132,7 +133,7 @@ void head_add_line(struct head *head, struct span name, struct span value)
     head_add(head, name, value);
 }
 
-void head_add_argument(struct head *head, struct span name, struct span value)
+void head_add_parameter(struct head *head, struct span name, struct span value)
 {
     head->cost += VALUE_COST;
     query_add(&head->query, name, value);
@@ -146,15 +147,16 @@ static const char *find_doubt(const struct head *head, bool is_http_1_0)
     struct span coding = head->values[HEAD_TRANSFER_ENCODING];
     struct span host = head->values[HEAD_HOST];
     if (head->has_bare_cr)
-        return "a line of the head ends with a single CR or LF; end it with CR "
-               "LF";
+        return "the request line or a header field ends with a single CR or "
+               "LF; end it with CR LF";
     if (head->has_fold)
-        return "a header field goes on in the next line; send it in one";
+        return "a header field is folded onto a second line; send it on one "
+               "line";
     if (head->has_bad_name)
         return "a header field's name is empty, or contains a character that "
                "is not allowed";
     if (head->has_bad_value)
-        return "a header field's value contains a control character";
+        return "a header field's value contains a control character; remove it";
     for (size_t i = 0; i < host.len; i++)
         if (head_is_blank(host.ptr[i]) || host.ptr[i] == ',')
             return "the header field Host is not a valid host";
@@ -165,7 +167,7 @@ static const char *find_doubt(const struct head *head, bool is_http_1_0)
     if (coding.ptr != NULL && !is_word(coding, "chunked"))
         return "the only supported Transfer-Encoding is chunked";
     if (coding.ptr != NULL && is_http_1_0)
-        return "HTTP/1.0 has no Transfer-Encoding";
+        return "HTTP/1.0 has no Transfer-Encoding; send Content-Length";
     if (head->values[HEAD_HOST].ptr == NULL && !is_http_1_0)
         return "the header field Host is missing";
     return NULL;
@@ -184,7 +186,7 @@ struct head_refusal head_check(const struct head *head, bool is_http_1_0)
         return (struct head_refusal){
             PROBLEM_HEAD_TOO_LARGE,
             "the request line and the header fields are too large in total; "
-            "send fewer or shorter fields, arguments or cookies"};
+            "send fewer or shorter header fields, query parameters or cookies"};
     if (expected.ptr != NULL && !is_word(expected, "100-continue"))
         return (struct head_refusal){
             PROBLEM_EXPECTATION_FAILED,
@@ -285,8 +287,8 @@ static bool head_is_local(struct span host)
     return inet_pton(AF_INET, text, &v4) == 1;
 }
 
-static bool head_is_foreign(struct span origin, struct span host,
-                            const char *allowed_hosts)
+static bool head_is_cross_origin(struct span origin, struct span host,
+                                 const char *allowed_hosts)
 {
     const char *mark = memmem(origin.ptr, origin.len, "://", 3);
     if (mark == NULL)
@@ -316,13 +318,14 @@ struct head_refusal head_check_page(const struct head *head,
     if (is_open && !head_is_local(name) && !hosts_have(allowed_hosts, name))
         return (struct head_refusal){
             PROBLEM_HOST_NOT_ALLOWED,
-            "Host is neither an IP address, localhost, a name without a dot, "
-            "nor one of --allowed-hosts"};
-    if ((origin.ptr != NULL && head_is_foreign(origin, host, allowed_hosts)) ||
+            "Host is not an IP address, localhost, a name without a dot, or in "
+            "--allowed-hosts; add it there"};
+    if ((origin.ptr != NULL &&
+         head_is_cross_origin(origin, host, allowed_hosts)) ||
         (span_is_like(site, span_of("cross-site")) && !opens_page))
         return (struct head_refusal){
             PROBLEM_FOREIGN_ORIGIN,
-            "a web page of another origin may not ask this server; if it is "
-            "the same one behind a proxy, name its host in --allowed-hosts"};
+            "a web page of another origin may not use this server; if a proxy "
+            "serves this server to the page, add its host to --allowed-hosts"};
     return (struct head_refusal){0};
 }

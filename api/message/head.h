@@ -75,8 +75,8 @@ void head_add_line(struct head *head, struct span name, struct span value);
 /* Takes one field, which must last; without the blanks around its value. */
 void head_add(struct head *head, struct span name, struct span value);
 
-/* Takes one argument of the query. */
-void head_add_argument(struct head *head, struct span name, struct span value);
+/* Takes one query parameter. */
+void head_add_parameter(struct head *head, struct span name, struct span value);
 
 /* Why a request is refused; reason (static) NULL: it is not. */
 struct head_refusal {

@@ -154,9 +154,9 @@ const char *route_path(int n, const char **path)
     return paths[n].allow;
 }
 
-/* ---- arguments ---------------------------------------------------------- */
+/* ---- query parameters --------------------------------------------------- */
 
-const char *const query_names[QUERY_ARGUMENTS] = {
+const char *const query_names[QUERY_PARAMETERS] = {
     [QUERY_VERBOSE] = "verbose",     [QUERY_FORCE] = "force",
     [QUERY_PREFIX] = "prefix",       [QUERY_LIMIT] = "limit",
     [QUERY_PAGE_SIZE] = "page_size", [QUERY_CURSOR] = "cursor",
@@ -165,7 +165,7 @@ const char *const query_names[QUERY_ARGUMENTS] = {
 
 void query_add(struct query *query, struct span name, struct span value)
 {
-    for (int i = 0; i < QUERY_ARGUMENTS; i++) {
+    for (int i = 0; i < QUERY_PARAMETERS; i++) {
         if (!span_is(name, query_names[i]))
             continue;
         query->is_twice[i] = query->values[i].ptr != NULL;
@@ -173,13 +173,14 @@ void query_add(struct query *query, struct span name, struct span value)
     }
 }
 
-const char *query_read(const struct query *query, enum query_argument argument,
-                       char *out, size_t size, struct span *value)
+const char *query_read(const struct query *query,
+                       enum query_parameter parameter, char *out, size_t size,
+                       struct span *value)
 {
     *value = (struct span){out, 0};
-    if (query->is_twice[argument])
+    if (query->is_twice[parameter])
         return "occurs twice";
-    if (percent_decode(query->values[argument], out, size, &value->len))
+    if (percent_decode(query->values[parameter], out, size, &value->len))
         return NULL;
     value->len = 0;
     return "is too long, or not percent-encoded";
@@ -259,7 +260,7 @@ int http_price(const struct http_request *request)
 {
     const struct query *query = &request->query;
     const struct route_match *match = &request->match;
-    enum query_argument argument =
+    enum query_parameter parameter =
         match->route == ROUTE_POOL ? QUERY_LIMIT : QUERY_PAGE_SIZE;
     int size = PAGE_SIZE_DEFAULT;
     if (match->route == ROUTE_LOCK && match->call == LOCK_INSPECT) {
@@ -268,10 +269,10 @@ int http_price(const struct http_request *request)
     }
     if (match->route != ROUTE_LIST && match->route != ROUTE_POOL)
         return 1;
-    if (query_has(query, argument)) {
+    if (query_has(query, parameter)) {
         char digits[4];
         struct span text; /* empty if it is refused */
-        (void)query_read(query, argument, digits, sizeof digits, &text);
+        (void)query_read(query, parameter, digits, sizeof digits, &text);
         size = http_list_size(text);
     }
     return size > LOCKS_EACH ? size / LOCKS_EACH : 1;

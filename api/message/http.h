@@ -71,9 +71,9 @@ struct span route_names(const struct route_match *match,
  * takes, as in Allow. NULL: there are no more. */
 const char *route_path(int n, const char **path);
 
-/* ---- arguments ---------------------------------------------------------- */
+/* ---- query parameters --------------------------------------------------- */
 
-enum query_argument {
+enum query_parameter {
     QUERY_VERBOSE,
     QUERY_FORCE,
     QUERY_PREFIX,
@@ -82,33 +82,35 @@ enum query_argument {
     QUERY_CURSOR,
     QUERY_AFTER,
     QUERY_WAIT,
-    QUERY_ARGUMENTS
+    QUERY_PARAMETERS
 };
 
 struct query {
-    struct span values[QUERY_ARGUMENTS]; /* borrowed, still percent-encoded;
+    struct span values[QUERY_PARAMETERS]; /* borrowed, still percent-encoded;
                                             ptr NULL: not there */
-    bool is_twice[QUERY_ARGUMENTS];
+    bool is_twice[QUERY_PARAMETERS];
 };
 
-extern const char *const query_names[QUERY_ARGUMENTS];
+extern const char *const query_names[QUERY_PARAMETERS];
 
-/* Takes one argument. value.ptr NULL: it has none, and counts as empty. */
+/* Takes one query parameter. value.ptr NULL: it has none, and counts as empty.
+ */
 void query_add(struct query *query, struct span name, struct span value);
 
 static inline bool query_has(const struct query *query,
-                             enum query_argument argument)
+                             enum query_parameter parameter)
 {
-    return query->values[argument].ptr != NULL;
+    return query->values[parameter].ptr != NULL;
 }
 
 /*
- * Decodes the value of an argument into out, which has room for size bytes;
- * value is it then. NULL, or why it is refused (static); value is empty then,
- * as it is if the argument is not there.
+ * Decodes the value of a query parameter into out, which has room for size
+ * bytes; value is it then. NULL, or why it is refused (static); value is empty
+ * then, as it is if the query parameter is not there.
  */
-const char *query_read(const struct query *query, enum query_argument argument,
-                       char *out, size_t size, struct span *value);
+const char *query_read(const struct query *query,
+                       enum query_parameter parameter, char *out, size_t size,
+                       struct span *value);
 
 enum { CURSOR_MAX = 64 };
 

@@ -116,8 +116,9 @@ const char *id_check_resource(struct span resource)
 const char *id_check_pool(struct span name)
 {
     static_assert(RESOURCE_CHARS - NAMES_SLOT_MAX == 251, "as the text says");
-    return check_text(name, RESOURCE_CHARS - NAMES_SLOT_MAX,
-                      "must have at most 251 characters, 4 less than others,");
+    return check_text(
+        name, RESOURCE_CHARS - NAMES_SLOT_MAX,
+        "must have at most 251 characters, 4 fewer than otherwise,");
 }
 
 bool id_is_name(struct span name)

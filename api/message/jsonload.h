@@ -26,8 +26,8 @@ void *jsonload_allocate(size_t size);
 bool jsonload_has_failed(void);
 
 /*
- * json_loadb. NULL: error tells why; or, if jsonload_has_failed tells so, there
- * is no memory.
+ * json_loadb. NULL: error has the reason; or, if jsonload_has_failed says so,
+ * there is no memory.
  */
 struct json_t *jsonload(const char *text, size_t len, size_t flags,
                         struct json_error_t *error);

@@ -26,24 +26,25 @@ const struct problem_kind problem_kinds[PROBLEM_CODES] = {
     [PROBLEM_EXPECTATION_FAILED] = {417, "expectation_failed",
                                     "Expectation failed"},
     [PROBLEM_HOST_NOT_ALLOWED] = {421, "host_not_allowed", "Host not allowed"},
-    [PROBLEM_HEAD_TOO_LARGE] = {431, "head_too_large", "Head too large"},
+    [PROBLEM_HEAD_TOO_LARGE] = {431, "head_too_large",
+                                "Header fields too large"},
     [PROBLEM_LOCK_HELD] = {409, "lock_held", "Lock is held"},
     [PROBLEM_TOO_MANY_READERS] = {409, "too_many_readers", "Too many readers"},
     [PROBLEM_NOT_OWNER] = {409, "not_owner", "Not the holder of the lock"},
     [PROBLEM_MAX_HOLD_REACHED] = {409, "max_hold_reached",
-                                  "Longest hold time reached"},
+                                  "Maximum hold time reached"},
     [PROBLEM_UPGRADE_REFUSED] = {409, "upgrade_refused",
-                                 "Shared lock stays shared"},
+                                 "Shared lock cannot become exclusive"},
     [PROBLEM_TOO_MANY_WAITERS] = {429, "too_many_waiters", "Too many waiters"},
     [PROBLEM_RATE_LIMITED] = {429, "rate_limited", "Limit reached"},
     [PROBLEM_LOCK_QUOTA_EXCEEDED] = {429, "lock_quota_exceeded",
                                      "Too many locks"},
     [PROBLEM_NO_QUORUM] = {503, "no_quorum", "Not enough nodes"},
     [PROBLEM_VALIDITY_EXHAUSTED] = {503, "validity_exhausted",
-                                    "Answered too late"},
+                                    "No validity left"},
     [PROBLEM_OVERLOADED] = {503, "overloaded", "Overloaded"},
     [PROBLEM_AUDIT_UNAVAILABLE] = {503, "audit_unavailable",
-                                   "Audit log takes no lines"},
+                                   "Audit log cannot be written"},
     [PROBLEM_SHUTTING_DOWN] = {503, "shutting_down", "Shutting down"},
 };
 
@@ -199,7 +200,7 @@ void problem_respond(const struct http_call *call,
 {
     respond(call, problem);
     if (call->response->body == NULL)
-        problem_respond_overloaded(call, "not enough memory for the answer");
+        problem_respond_overloaded(call, "not enough memory for the response");
 }
 
 void problem_respond_plain(const struct http_call *call, enum problem_code code,

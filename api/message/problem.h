@@ -45,8 +45,8 @@ enum {
     FAULT_DETAIL_MAX = 240,
 };
 
-/* What is wrong with one member of a body, one argument or one header field;
- * pointer as in RFC 6901. */
+/* What is wrong with one member of a body, one query parameter or one header
+ * field; pointer as in RFC 6901. */
 struct fault {
     char pointer[FAULT_POINTER_MAX + 1];
     char detail[FAULT_DETAIL_MAX + 1];
@@ -77,8 +77,8 @@ struct problem {
     int64_t retry_after_ms;
     const int64_t *waited_ms; /* NULL: it was not asked to wait */
     const struct faults *errors;
-    const struct engine_result *held_by; /* whose holder is told */
-    const struct engine_result *votes;   /* whose votes are told, by node */
+    const struct engine_result *held_by; /* whose holder is reported */
+    const struct engine_result *votes;   /* whose votes are reported, by node */
     const struct engine *engine;         /* what it says of the nodes */
     const struct render_nodes *states;   /* nodes and their states */
 };
@@ -118,7 +118,7 @@ void problem_respond_overloaded(const struct http_call *call,
 
 /* ---- when to try again -------------------------------------------------- */
 
-enum { RETRY_MAX_MS = 1000 }; /* nobody is told to wait longer */
+enum { RETRY_MAX_MS = 1000 }; /* no client has to wait longer */
 
 /* 1 to range_ms or RETRY_MAX_MS, each as likely: clients that were refused
  * together must not come back together. */

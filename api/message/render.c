@@ -26,12 +26,12 @@ void render_lock(struct json *json, struct span names, bool as_list)
 {
     struct span pool;
     int slots[NAMES_MAX], count = names_slots(names, &pool, slots);
-    struct span told = count > 0 ? pool : names;
+    struct span reported = count > 0 ? pool : names;
     put_id(json, names);
-    if (as_list || names_are_several(told))
-        put_resources(json, told);
+    if (as_list || names_are_several(reported))
+        put_resources(json, reported);
     else
-        json_put_text(json, "resource", told);
+        json_put_text(json, "resource", reported);
     if (count == 0)
         return;
     json_open_array(json, "slots");

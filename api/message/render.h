@@ -19,7 +19,7 @@ struct render_times {
     int64_t max_hold_ms;      /* 0: without limit */
 };
 
-/* A pool, as GET of it tells. */
+/* A pool, as in the response to its GET. */
 struct render_pool {
     struct span name;
     int limit;

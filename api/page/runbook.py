@@ -4,11 +4,13 @@ operations.md >page.html
 
 It is part of the page, and not a page of its own, because it is needed when the
 server does not answer any more. Links to what the page does not have become
-text that names the document.
+text that names the document. For whom a document is, and what to read next, is
+left out.
 """
 from __future__ import annotations
 
 import html
+import posixpath
 import re
 import sys
 from collections.abc import Iterator
@@ -29,6 +31,7 @@ def anchor_of(title: str) -> str:
 
 def sections(text: str) -> Iterator[tuple[str, str]]:
     """The title of each, and what it says; of what is before the first: ''."""
+    text = re.sub(r"^(?:This page is for |Next: \[)(?:.+\n)+", "", text, flags=re.M)
     parts = re.split(r"^## (.*)\n", text, flags=re.M)
     yield "", re.sub(r"^# .*\n", "", parts[0])
     yield from zip(parts[1::2], parts[2::2])
@@ -48,8 +51,7 @@ def render(text: str, anchors: set[str], own: str) -> str:
         path, _, name = target.partition("#")
         if f"runbook-{name}" in anchors:
             return f'<a href="#runbook-{name}">{words}</a>'
-        file = (path or own).removeprefix("../")
-        where = file if "/" in file else f"docs/{file}"
+        where = posixpath.normpath(posixpath.join("docs", path or own))
         return f"{words} ({html.escape(where)})"
     return LINK.sub(lead, str(markdown.render(text)))
 

@@ -27,23 +27,20 @@ enum {
 };
 
 static const char port_reason[] = "the port must be 1 to 65535";
-static const char options_reason[] =
-    "options behind ? or # are not supported; a database is written as "
-    "redis://host:port/n";
+static const char options_reason[] = "options after ? or # are not supported; "
+                                     "write a database as redis://host:port/n";
 
-static const char separator_reason[] =
-    "nodes are separated by a comma or a space";
-static const char dash_reason[] = "no host and no name begins with -; the "
-                                  "options of a command and the marks of a "
-                                  "list are no nodes";
+static const char separator_reason[] = "separate nodes by a comma or a space";
+static const char dash_reason[] =
+    "a host or a name must not begin with -; leave out list bullets and a "
+    "command's options";
 static const char quotes_reason[] =
-    "an address has no quotes; leave out the quotes around it, and the "
+    "an address contains no quotes; leave out the quotes around it, and the "
     "brackets of a list";
 static const char dots_reason[] =
-    "a host has letters or digits between two dots, and in front of one";
+    "a host must have letters or digits between two dots, and before a dot";
 static const char option_reason[] =
-    "this is a word of another client's command or connection string, not a "
-    "node";
+    "this is part of another client's command or connection string, not a node";
 
 static const char *parse_port(const char *text, int *port)
 {
@@ -102,11 +99,11 @@ static const char *find_wrong_host(const char *host)
         if (label.len == 0)
             return dots_reason;
         if (label.ptr[0] == '-' || label.ptr[label.len - 1] == '-')
-            return "no part of a host begins or ends with -";
+            return "a part of a host must not begin or end with -";
     } while (rest.len > 0);
     if (strspn(label.ptr, "0123456789") >= label.len && !is_address(host))
         return "a host that ends with a number must be an IPv4 address, as in "
-               "10.0.0.1; a port stands behind a colon";
+               "10.0.0.1; write a port after a colon";
     return NULL;
 }
 
@@ -267,7 +264,7 @@ static const char *parse_unix(char *rest, struct address_node *node)
     node->is_unix = true;
     node->port = 0;
     if (is_query_wrong)
-        return "only db=n may follow the path, behind a ?";
+        return "only ?db=n may follow the path";
     if (!query)
         return NULL;
     return parse_db(query + 3, node);
@@ -320,7 +317,7 @@ static bool is_word_of_others(const char *text)
 static const char *parse_bare(const char *text, struct address_node *node)
 {
     if (*text == '#')
-        return "a comment is no node; leave it out";
+        return "a comment is not a node; leave it out";
     if (strchr(text, '@'))
         return "an address with a password must begin with redis:// or "
                "rediss://";
@@ -328,10 +325,9 @@ static const char *parse_bare(const char *text, struct address_node *node)
     if (reason)
         return reason;
     if (*text == '/' || strncmp(text, "unix:/", 6) == 0)
-        return "a socket is written with its scheme, as in "
-               "unix:///run/redis.sock";
+        return "write a socket with its scheme, as in unix:///run/redis.sock";
     if (strchr(text, '/'))
-        return "a / belongs to a URL; a database is written as "
+        return "only a URL may contain a /; write a database as "
                "redis://host:port/n";
     if (is_word_of_others(text))
         return option_reason;
@@ -441,7 +437,7 @@ const char *address_parse_node(const char *text, struct address_node *node)
         return reason;
     if (node->port == 0 && !node->is_unix) {
         if (node->name[0] != '\0' && strstr(text, "://") == NULL)
-            return "with a name, the port must be there, too: name=host:port";
+            return "a named node needs a port, too: name=host:port";
         node->port = REDIS_PORT;
     }
     if (node->is_unix) {

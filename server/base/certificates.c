@@ -68,14 +68,15 @@ static const char *key_reason(int rc)
 {
     switch (rc) {
     case GNUTLS_E_CERTIFICATE_KEY_MISMATCH:
-        return "does not belong to the first certificate of its chain";
+        return "does not belong to the first certificate of the chain; give "
+               "the key of that certificate";
     case GNUTLS_E_DECRYPTION_FAILED:
-        return "is encrypted; give it without a passphrase, readable only by "
-               "redlockd";
+        return "is encrypted; give it without a passphrase, and readable only "
+               "by redlockd";
     case GNUTLS_E_MEMORY_ERROR:
-        return "no memory";
+        return "out of memory";
     default:
-        return "holds no private key in PEM";
+        return "contains no private key in PEM";
     }
 }
 
@@ -96,10 +97,9 @@ static bool load_pair(const struct reader *reader, struct certificates *it)
         it->until_s = gnutls_x509_crt_get_expiration_time(certificates.list[0]);
         drop(&certificates);
     } else {
-        (void)certificates_fail(
-            reader, &files->chain,
-            "holds no certificate in PEM; want the own one, then those "
-            "that signed it");
+        (void)certificates_fail(reader, &files->chain,
+                                "contains no certificate in PEM; give your own "
+                                "certificate first, then those that signed it");
     }
     if (is_done && certificates_read_file(reader, &files->key, &key, &mode)) {
         int rc = gnutls_certificate_set_x509_key_mem2(
@@ -132,12 +132,12 @@ static bool use_list(const struct reader *reader, struct certificates *it,
                                &status) < 0 ||
         (status & ~times) != 0) {
         char reason[80];
-        (void)snprintf(reason, sizeof reason, "is not signed by one of --%s",
+        (void)snprintf(reason, sizeof reason, "is not signed by a CA of --%s",
                        reader->files->ca.option);
         return certificates_fail(reader, file, reason);
     }
     if (gnutls_certificate_set_x509_crl(it->credentials, &list, 1) < 0)
-        return certificates_fail(reader, file, "no memory");
+        return certificates_fail(reader, file, "out of memory");
     int64_t until_s = gnutls_x509_crl_get_next_update(list);
     if (until_s > 0 && (it->crl_until_s == 0 || until_s < it->crl_until_s))
         it->crl_until_s = until_s;
@@ -158,14 +158,14 @@ static bool load_crl(const struct reader *reader, struct certificates *it,
     if (!certificates_read_file(reader, file, &text, &mode))
         return false;
     bool is_done = certificates_parse(&authorities, ca) ||
-                   certificates_fail(reader, file, "no memory");
+                   certificates_fail(reader, file, "out of memory");
     if (is_done && (gnutls_x509_crl_list_import2(&lists, &count, &text,
                                                  GNUTLS_X509_FMT_PEM, 0) < 0 ||
                     count == 0)) {
         lists = NULL;
         count = 0;
         is_done = certificates_fail(
-            reader, file, "holds no list of revoked certificates in PEM");
+            reader, file, "contains no list of revoked certificates in PEM");
     }
     for (unsigned i = 0; i < count; i++) {
         is_done = is_done && use_list(reader, it, lists[i], &authorities);
@@ -189,7 +189,7 @@ static bool load_ca(const struct reader *reader, struct certificates *it)
                certificates_fail(
                    reader, file,
                    count == GNUTLS_E_MEMORY_ERROR
-                       ? "no memory"
+                       ? "out of memory"
                        : "names no file, and the system has no CAs: install "
                          "ca-certificates, or name the PEM file of your CA");
     }
@@ -200,10 +200,11 @@ static bool load_ca(const struct reader *reader, struct certificates *it)
     int count = gnutls_certificate_set_x509_trust_mem(it->credentials, &text,
                                                       GNUTLS_X509_FMT_PEM);
     bool is_done =
-        count > 0 ? load_crl(reader, it, &text)
-                  : certificates_fail(reader, file,
-                                      "holds no certificate in PEM; want the "
-                                      "CAs of the other side's certificates");
+        count > 0
+            ? load_crl(reader, it, &text)
+            : certificates_fail(reader, file,
+                                "contains no certificate in PEM; give the CAs "
+                                "that signed the other side's certificates");
     free(text.data);
     return is_done;
 }
@@ -213,7 +214,7 @@ struct certificates *certificates_load(const struct certificate_files *files,
 {
     const struct reader reader = {files, error, error_size};
     struct certificates *it = calloc(1, sizeof *it);
-    (void)snprintf(error, error_size, "no memory for certificates");
+    (void)snprintf(error, error_size, "out of memory for certificates");
     if (it == NULL)
         return NULL;
     it->holders = 1;

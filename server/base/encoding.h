@@ -17,8 +17,9 @@
 /* Writes BASE64URL_LEN characters, without a NUL, and returns how many. */
 size_t base64url_encode(char *out, struct span bytes);
 
-/* out must have room for as many bytes as have such a text. False: a foreign
- * character, a length that no text has, or bits that are left over. */
+/* out must have room for as many bytes as have such a text. False: a
+ * character outside of the alphabet, a length that no text has, or bits that
+ * are left over. */
 bool base64url_decode(struct span text, char *out, size_t *len);
 
 /* Of a digit of either case; -1: it is none. */

@@ -168,7 +168,7 @@ void log_write(enum log_level level, const char *event,
     lost = is_written ? 0 : lost + 1;
 }
 
-void log_tell(enum log_level level, const char *event, const char *detail)
+void log_detail(enum log_level level, const char *event, const char *detail)
 {
     log_write(level, event,
               (struct log_field[]){LOG_S("detail", detail), LOG_END});
@@ -177,7 +177,7 @@ void log_tell(enum log_level level, const char *event, const char *detail)
 bool log_limit_take(struct log_limit *limit, int64_t now_us)
 {
     assert(limit->every_us > 0);
-    if (limit->is_told)
+    if (limit->is_reported)
         limit->dropped = 0;
     if (limit->refilled_us == 0) {
         limit->left = limit->burst;
@@ -191,10 +191,10 @@ bool log_limit_take(struct log_limit *limit, int64_t now_us)
         limit->left += (int)grown;
         limit->refilled_us += grown * limit->every_us;
     }
-    limit->is_told = limit->left > 0;
-    if (limit->is_told)
+    limit->is_reported = limit->left > 0;
+    if (limit->is_reported)
         limit->left--;
     else
         limit->dropped++;
-    return limit->is_told;
+    return limit->is_reported;
 }

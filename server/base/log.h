@@ -45,7 +45,7 @@ void log_write(enum log_level level, const char *event,
                const struct log_field *fields);
 
 /* The same with one field, the detail. */
-void log_tell(enum log_level level, const char *event, const char *detail);
+void log_detail(enum log_level level, const char *event, const char *detail);
 
 /*
  * Limits a kind of line: burst at once, and then one per every_us. The owner
@@ -57,7 +57,7 @@ struct log_limit {
     int left;
     int64_t refilled_us; /* 0: never */
     int64_t dropped;     /* lines refused since the last accepted one */
-    bool is_told;        /* dropped was reported with an accepted line */
+    bool is_reported;    /* dropped was reported with an accepted line */
 };
 
 /*

@@ -99,7 +99,7 @@ static void *grow(void *old, size_t size)
 {
     void *grown = realloc(old, size);
     if (grown == NULL)
-        log_tell(LOG_ERROR, "no_memory", "the event loop cannot continue");
+        log_detail(LOG_ERROR, "no_memory", "the event loop cannot continue");
     return grown;
 }
 

@@ -69,8 +69,8 @@ static const char *find_wrong_prefix(const char *value)
     if (strlen(value) > CONFIG_PREFIX_MAX)
         return "must be at most 64 bytes long";
     return may_be_reserved(value, strlen(value))
-               ? "may neither contain \"" RESERVED_NAME "\" nor end with its "
-                 "beginning: that names redlockd's own keys"
+               ? "must not contain \"" RESERVED_NAME "\", or end with the "
+                 "beginning of it: redlockd's own keys have that name"
                : NULL;
 }
 
@@ -408,7 +408,8 @@ static bool config_add_node(struct reader *reader, const char *text)
     struct config *config = reader->config;
     int count = config->nodes_count;
     if (count == NODES_MAX)
-        return config_refuse(reader, "more than %d nodes; give 1 to %d",
+        return config_refuse(reader,
+                             "more than %d nodes are given; give 1 to %d",
                              NODES_MAX, NODES_MAX);
     struct address_node *node = &config->nodes[count];
     const char *reason = address_parse_node(text, node);
@@ -550,7 +551,7 @@ static void env_name(const struct option *option, char out[NAME_SIZE])
  * service called redlockd-reuse, REDLOCKD_REUSE_PORT is one of them, so the
  * value counts, too.
  */
-static bool env_is_foreign(const char *entry)
+static bool env_is_unrelated(const char *entry)
 {
     static const char form[] =
         "^REDLOCKD(_[A-Z0-9_]+)?_"
@@ -559,9 +560,9 @@ static bool env_is_foreign(const char *entry)
     regex_t regex;
     if (regcomp(&regex, form, REG_EXTENDED | REG_NOSUB) != 0)
         return false; /* no memory: it is treated as one of ours */
-    bool is_foreign = regexec(&regex, entry, 0, NULL, 0) == 0;
+    bool is_unrelated = regexec(&regex, entry, 0, NULL, 0) == 0;
     regfree(&regex);
-    return is_foreign;
+    return is_unrelated;
 }
 
 /* The value of name in envp; NULL if unset or empty. */
@@ -570,7 +571,7 @@ static const char *env_get(char **envp, const char *name)
     size_t len = strlen(name);
     for (; *envp; envp++)
         if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=' &&
-            !env_is_foreign(*envp))
+            !env_is_unrelated(*envp))
             return (*envp)[len + 1] ? *envp + len + 1 : NULL;
     return NULL;
 }
@@ -606,13 +607,14 @@ static bool check_env(struct reader *reader, char **envp)
         char shown[NAME_SIZE];
         struct span text = {*envp, strcspn(*envp, "=")};
         if (strncmp(*envp, env_prefix, sizeof env_prefix - 1) != 0 ||
-            env_is_known(text) || env_is_foreign(*envp))
+            env_is_known(text) || env_is_unrelated(*envp))
             continue;
         const char *name = *envp + sizeof env_prefix - 1;
-        return config_refuse(
-            reader, "%s: no such variable; each mirrors an option; see --%s",
-            show_name(*envp, text.len, shown),
-            closest_flag(name, strcspn(name, "=")));
+        return config_refuse(reader,
+                             "%s: no such environment variable; each is named "
+                             "after an option; see --%s",
+                             show_name(*envp, text.len, shown),
+                             closest_flag(name, strcspn(name, "=")));
     }
     return true;
 }
@@ -758,8 +760,8 @@ static bool check_limits(struct reader *reader)
            config_refuse(reader,
                          "--take-over: %" PRId64
                          " is not --config-epoch (%" PRId64
-                         "); take it away, unless all servers of the "
-                         "old names are stopped: then give %" PRId64,
+                         "); remove it; or, if all servers of the old names "
+                         "are stopped, give %" PRId64,
                          config->take_over, epoch, epoch);
 }
 
@@ -809,10 +811,10 @@ static bool check_serving(struct reader *reader)
            config->allow_anonymous ||
            address_is_loopback(config->listen_host) ||
            config_refuse(reader,
-                         "--listen: %.100s is not only this machine: whoever "
-                         "connects could take, and force the release of, every "
-                         "lock; set --auth-file or --tls-client-ca, listen on "
-                         "127.0.0.1, or say --allow-anonymous yes",
+                         "--listen: %.100s can be reached from other machines, "
+                         "where anybody could acquire, and force the release "
+                         "of, every lock; set --auth-file or --tls-client-ca, "
+                         "listen on 127.0.0.1, or give --allow-anonymous yes",
                          config->listen_host);
 }
 

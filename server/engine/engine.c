@@ -111,7 +111,7 @@ void engine_free(struct engine *engine)
 /* ---- what clients ask ---------------------------------------------------- */
 
 /* A release of the resource was just sent to the nodes. */
-static void tell_release(struct engine *engine, struct span resource)
+static void report_release(struct engine *engine, struct span resource)
 {
     waits_on_release(&engine->waits, resource);
     permits_on_release(&engine->permits, resource);
@@ -197,7 +197,7 @@ engine_op engine_release(struct engine *engine, struct span resource,
                                                          .resource = resource,
                                                          .token = token,
                                                          .client = client});
-    tell_release(engine, resource);
+    report_release(engine, resource);
     return op;
 }
 
@@ -316,7 +316,7 @@ static bool abandon_operation(struct engine *engine, engine_op op)
     bool is_acquire = it->request.call == LOCK_ACQUIRE;
     bool is_granted = operation_abandon(it);
     if (is_acquire) /* its grant, if any, is being released */
-        tell_release(engine, resource);
+        report_release(engine, resource);
     return is_granted;
 }
 
@@ -464,7 +464,7 @@ static void take_release(struct engine *engine, int node, uint64_t asking,
         waits_on_listeners(&engine->waits, resource, reply->listeners);
         if (it->forced != NULL && round_count(&it->round, VOTE_DELETED) == 0 &&
             it->forced->tally[node].due == 1)
-            tell_release(engine, resource);
+            report_release(engine, resource);
     }
     operation_on_release(&engine->operations, node, asking, reply);
 }

@@ -310,7 +310,7 @@ static bool begin_inspection(struct listing *it, struct span name)
         operation_start(it->listings->operations, &(struct request){
                                                       .call = LOCK_INSPECT,
                                                       .resource = name,
-                                                      .heard = it->earlier,
+                                                      .awaited = it->earlier,
                                                       .owned_by = OWNER_LISTING,
                                                       .client = it,
                                                   });

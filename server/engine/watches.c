@@ -253,7 +253,7 @@ void watches_touch(struct watches *watches, struct span resource)
 
 /* Whether the last inspection tells a client, whose time is up, how the lock
  * was in its last second. */
-static bool is_told(const struct watched *it, const struct ticket *ticket)
+static bool is_reported(const struct watched *it, const struct ticket *ticket)
 {
     return it->began_us >=
            at_least(ticket->since_us, ticket->until_us - EACH_US);
@@ -266,7 +266,7 @@ static void watches_expire(struct watched *it, int64_t now_us)
     int64_t until_us = INT64_MAX;
     for (; one != NULL; one = next) {
         next = TAILQ_NEXT(one, link);
-        if (now_us >= one->ticket.until_us && is_told(it, &one->ticket)) {
+        if (now_us >= one->ticket.until_us && is_reported(it, &one->ticket)) {
             watches_settle(one);
             continue;
         }

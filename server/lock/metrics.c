@@ -304,18 +304,18 @@ static void print_version(struct text *out, const struct family *it)
 #define NODES(member) .field = LIST(member), .label = "node"
 
 static const struct family families[] = {
-    {"http_requests_accepted_total", "counter", "Requests whose head was read.",
-     ONE(requests_accepted)},
-    {"http_requests_answered_total", "counter", "Requests that were answered.",
+    {"http_requests_accepted_total", "counter",
+     "Requests whose header fields were read.", ONE(requests_accepted)},
+    {"http_requests_answered_total", "counter", "Requests that got a response.",
      ONE(requests_answered)},
     {"http_requests_abandoned_total", "counter",
-     "Requests whose client disconnected before the answer.",
+     "Requests whose client disconnected before the response.",
      ONE(requests_abandoned)},
     {"connections", "gauge", "Open client connections.", ONE(connections)},
-    {"connections_max", "gauge", "Client connections that may be open at once.",
+    {"connections_max", "gauge", "Maximum number of open client connections.",
      ONE(connections_max)},
     {"connections_cut_total", "counter",
-     "Client connections that were cut by a deadline.", ONE(connections_cut)},
+     "Client connections that were closed by a timeout.", ONE(connections_cut)},
     {"audit_lost_total", "counter",
      "Lines that could not be written to the audit log.", ONE(audit_lost)},
     {"undelivered_grants_total", "counter",
@@ -323,41 +323,43 @@ static const struct family families[] = {
      "its right to them.",
      ONE(undelivered_grants)},
     {"early_replications_total", "counter",
-     "Locks that were still held when the nodes that had not been asked got "
-     "them.",
+     "Locks that were replicated early: still held when the nodes that their "
+     "acquires had left out got them.",
      ONE(early_replications)},
     {"locks_thin_total", "counter",
-     "Locks whose validity ended while a voting node lacked them, or that were "
-     "given up as too many did.",
+     "Locks that were not replicated: their validity expired while a voting "
+     "node lacked them, or too many locks had to be replicated.",
      ONE(locks_thin)},
     {"releases_pending", "gauge",
      "Releases under way, and those that a node has yet to receive.",
      ONE(releases_pending)},
     {"releases_dropped_total", "counter",
-     "Releases that a node will not get, for lack of memory: its key stays "
-     "until the TTL ends.",
+     "Releases that were dropped for lack of memory: a node keeps the key "
+     "until it expires.",
      ONE(releases_dropped)},
     {"releases_forgone_total", "counter",
-     "Releases that a node will not get, for the same reason: it was "
-     "unreachable when the lock was acquired, and has the key only if another "
+     "Releases that were dropped for lack of memory, for a node that was "
+     "unreachable when the lock was acquired: it has the key only if another "
      "server reached it.",
      ONE(releases_forgone)},
-    {"waiters_max", "gauge", "How many clients may wait at once.",
+    {"waiters_max", "gauge", "Maximum number of clients that wait.",
      ONE(waiters_max)},
     {"permit_grants_total", "counter",
      "Permits granted: acquires with a limit.", ONE(permit_grants)},
     {"permit_tries_total", "counter",
      "Acquires of slots for permits: a round or more each.", ONE(permit_tries)},
     {"permit_queries_total", "counter",
-     "Rounds that asked which slots of a pool are free.", ONE(permit_queries)},
+     "Availability queries: rounds that ask the nodes which slots of a pool "
+     "are free.",
+     ONE(permit_queries)},
     {"permit_refusals_total", "counter",
      "Acquires with a limit that found no slot free.", ONE(permit_refusals)},
     {"http_requests_total", "counter",
-     "Answered requests, and the operations of batches, by call and status.",
+     "Responses, and the operations of batches, by call and status.",
      .print = print_requests},
     {"http_request_duration_seconds", "histogram",
-     "From the head of a request to its answer, except acquires that may wait; "
-     "of operations in batches, too.",
+     "Time from the header fields of a request to its response, except "
+     "acquires that may wait; also of each operation in a batch.",
      .bounds = usual_bounds, .field = LIST(request_duration), .label = "call",
      .values = metrics_call_names, .count = METRICS_CALLS},
     {"file_read_timestamp_seconds", "gauge",
@@ -366,7 +368,7 @@ static const struct family families[] = {
      .shown = LIST(file_read_s),
      EACH(file_read_s, "file", "auth", "certificates", "crl")},
     {"file_refused", "gauge",
-     "1 if a file was unusable when it was last read: its previous content "
+     "1 if a file was invalid when it was last read: its previous content "
      "stays in effect.",
      .shown = LIST(file_read_s),
      EACH(file_is_refused, "file", "auth", "certificates", "crl")},
@@ -378,63 +380,66 @@ static const struct family families[] = {
      "When the certificate of --tls-cert expires, in Unix time.",
      .shown = FIELD(tls_until_s), ONE(tls_until_s)},
     {"tls_client_crl_next_update_timestamp_seconds", "gauge",
-     "When the list of --tls-client-crl is outdated, in Unix time.",
+     "When the list of --tls-client-crl becomes outdated, in Unix time.",
      .shown = FIELD(crl_until_s), ONE(crl_until_s)},
     {"operations_total", "counter", "Finished operations by their outcome.",
      .print = print_operations},
     {"round_duration_seconds", "histogram",
-     "From the sending of a round to its verdict.", .bounds = usual_bounds,
+     "Time from sending a round to its verdict.", .bounds = usual_bounds,
      .field = LIST(round_duration), .label = "operation",
      .values = metrics_call_names, .count = LOCK_CALLS},
     {"rounds_widened_total", "counter",
-     "Acquire rounds that asked more than a quorum, by the reason.",
+     "Acquire rounds that were sent to more nodes than a quorum, by the "
+     "reason.",
      EACH(widenings, "cause", "split", "no_answer", "slow")},
-    {"waiters", "gauge", "Clients that wait now.", .print = print_waiters},
+    {"waiters", "gauge", "Clients that are waiting.", .print = print_waiters},
     {"waiters_by_kind", "gauge",
-     "Clients that wait now, by what they wait for.",
+     "Clients that are waiting, by what they wait for.",
      EACH(waiting, "kind", "lock", "permit", "watch")},
     {"wait_duration_seconds", "histogram",
-     "From an acquire that may wait to its outcome.", .bounds = wait_bounds,
-     ONE(wait_duration)},
+     "Time from an acquire that may wait to its outcome.",
+     .bounds = wait_bounds, ONE(wait_duration)},
     {"handovers_total", "counter",
      "Grants to waiting acquires, by how they learned that the lock was free.",
      EACH(handovers, "cause", "release", "announcement", "expiry", "retry")},
-    {"node_info", "gauge", "1; each node with its address.",
+    {"node_info", "gauge",
+     "Always 1; the labels are each node and its address.",
      .print = print_addresses},
     {"node_voting", "gauge", "1 if the node may vote now.",
      NODES(node_is_voting)},
     {"quorum_margin", "gauge",
-     "Voting nodes above the quorum; below 0 nothing is granted.",
+     "Voting nodes beyond the quorum; below 0, nothing is granted.",
      .print = print_margin},
     {"votes_total", "counter", "Replies by node and vote.",
      .print = print_votes},
     {"node_reconnects_total", "counter",
      "Connections that broke, and attempts that failed.", NODES(reconnects)},
     {"node_quarantine_seconds", "gauge",
-     "Until a node that may have lost locks votes; 0: no quarantine.",
+     "Time until a node that may have lost locks votes again; 0: it is not in "
+     "quarantine.",
      NODES(quarantine_us), .decimals = 3},
     {"node_restarted", "gauge",
      "1 if a node that does not vote yet was restarted, and has the data "
      "from before.",
      NODES(node_is_restarted)},
     {"node_new", "gauge",
-     "1 if a node that does not vote yet never did, as far as it and this "
-     "server know.",
+     "1 if a node that does not vote yet has never voted, as far as it and "
+     "this server know.",
      NODES(node_is_new)},
     {"node_durable", "gauge",
-     "1 if the node said last that it keeps its data across a restart.",
+     "1 if the node reported last that it keeps its data across a restart.",
      NODES(node_is_durable), .shown = LIST(node_is_known)},
     {"node_clock_lead_seconds", "gauge",
      "How far a node's clock is ahead of the median of all.",
      NODES(clock_offset_us), .decimals = 6},
     {"node_clock_steps_total", "counter",
-     "Steps of a node's clock; each costs it its vote for a while.",
+     "Steps of a node's clock; after each, the node does not vote for a while.",
      NODES(clock_steps)},
     {"node_tls_certificate_expiry_timestamp_seconds", "gauge",
-     "When the certificate that a node shows expires, in Unix time.",
+     "When the certificate that a node presents expires, in Unix time.",
      NODES(node_certificate_until_s), .shown = LIST(node_certificate_until_s)},
     {"node_round_trip_seconds", "histogram",
-     "From the queueing of a command to its reply.", .bounds = usual_bounds,
+     "Time from queueing a command to its reply.", .bounds = usual_bounds,
      NODES(node_rtt)},
     {"build_info", "gauge", "The running version.", .print = print_version},
 };
@@ -472,11 +477,11 @@ static void print_process(struct text *out)
         int64_t s = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec;
         int64_t us = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
         print_process_value(out, "cpu_seconds_total", "counter",
-                            "CPU time, user and system.", 6,
+                            "User and system CPU time.", 6,
                             (double)(s * US_PER_S + us) / 1e6);
     }
     print_process_value(out, "start_time_seconds", "gauge",
-                        "When it started, since 1970.", 3,
+                        "When the process started, in Unix time.", 3,
                         (double)out->metrics->started_us / 1e6);
     /* Reading the folder would hold up the loop while there are thousands.
      * Before Linux 6.2 the size is 0. */
@@ -485,7 +490,7 @@ static void print_process(struct text *out)
                             0, (double)status.st_size);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
         print_process_value(out, "max_fds", "gauge",
-                            "Most open file descriptors.", 0,
+                            "Maximum number of open file descriptors.", 0,
                             (double)limit.rlim_cur);
     print_process_value(
         out, "resident_memory_bytes", "gauge", "Resident memory size.", 0,

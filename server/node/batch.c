@@ -62,14 +62,14 @@ static bool batch_fits(const struct batch *batch, const struct call *call)
                           batch->window_us == call->window_us;
     /* a reply has room for one list */
     bool is_only_list = !is_listing(call->kind) || !batch->has_list;
-    bool is_told = call->kind != CALL_SLOTS ||
-                   call->count <= BATCH_SLOTS_MAX - batch->slots_told;
+    bool is_reported = call->kind != CALL_SLOTS ||
+                       call->count <= BATCH_SLOTS_MAX - batch->slots_reported;
     /* an earlier deadline is safe: the node only refuses sooner */
     bool is_deadline_near =
         !batch->is_timed || !call_asks_for_vote(call->kind) ||
         (call->node_deadline_us - batch->deadline_us <= BATCH_DEADLINES_US &&
          batch->latest_us - call->node_deadline_us <= BATCH_DEADLINES_US);
-    return is_admit_same && is_window_same && is_only_list && is_told &&
+    return is_admit_same && is_window_same && is_only_list && is_reported &&
            is_deadline_near;
 }
 
@@ -259,7 +259,7 @@ static void add_args(struct batch *batch, const struct call *call)
         batch_push(batch, copy_lock(batch, call->resource));
         add_number(batch, call->count);
         batch_push(batch, copy(batch, call->key_hash));
-        batch->slots_told += call->count;
+        batch->slots_reported += call->count;
         return;
     case CALL_KINDS:
         return;

@@ -39,9 +39,9 @@ struct batch {
     int64_t deadline_us;    /* the earliest deadline; 0: there is none yet */
     int64_t latest_us;      /* the latest deadline; 0: there is none yet */
     int kinds_count;
-    int buckets_count; /* of the acquires and releases since the last ";" */
-    bool has_list;     /* of names or tokens, in its reply */
-    int slots_told;    /* in its reply */
+    int buckets_count;  /* of the acquires and releases since the last ";" */
+    bool has_list;      /* of names or tokens, in its reply */
+    int slots_reported; /* in its reply */
     size_t used;
     /* batch_reset clears what stands above */
     struct span prefix;

@@ -101,7 +101,7 @@ static enum node_state refuse_garbage(struct handshake *handshake)
 {
     return handshake_refuse(
         handshake, STATE_GARBAGE,
-        "the answers to the handshake are not those of Redis");
+        "the replies to the handshake are not those of Redis");
 }
 
 /* Adds another reason why the node is not durable. */
@@ -213,7 +213,8 @@ static enum node_state take_rights(struct handshake *handshake,
 
 /* ---- errors -------------------------------------------------------------- */
 
-/* An old or foreign server that does not know AUTH may repeat the password. */
+/* An old server, or another program, that does not know AUTH may repeat the
+ * password. */
 static enum node_state refuse_auth(struct handshake *handshake,
                                    struct span words)
 {
@@ -381,7 +382,7 @@ static enum node_state take_persistence(struct handshake *handshake,
             continue;
         snprintf(what, sizeof what, "%s is ", persistence[i][0]);
         span_print(value, sizeof value, found);
-        add_reason(handshake, what, value[0] != '\0' ? value : "not told");
+        add_reason(handshake, what, value[0] != '\0' ? value : "not reported");
     }
     return STATE_NONE;
 }

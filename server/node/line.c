@@ -73,8 +73,8 @@ static void line_fail_with_wire(struct line *line)
     bool may_be_tls = line->state == LINE_HANDSHAKE && line->step == 0 &&
                       !config->is_tls && !config->is_unix;
     snprintf(text, sizeof text, "%s%s", wire_error(line->wire),
-             may_be_tls ? "; if the node speaks TLS, write rediss://; "
-                          "a proxy of Redis is no node"
+             may_be_tls ? "; if the node speaks TLS, write rediss://; a Redis "
+                          "proxy cannot be a node"
                         : "");
     line_fail(line, wire_reason(line->wire), text);
 }
@@ -117,7 +117,8 @@ static bool line_send_steps(struct line *line)
         bool is_sent = command.count > 0 && line_needs(line, step);
         line->sent_us[step] = is_sent ? clock_now_us() : 0;
         if (is_sent && !wire_append(line->wire, command.args, command.count)) {
-            line_fail(line, STATE_UNREACHABLE, "no memory for the handshake");
+            line_fail(line, STATE_UNREACHABLE,
+                      "out of memory for the handshake");
             return false;
         }
     }
@@ -157,7 +158,7 @@ static bool line_take_step(struct line *line, const struct wire_reply *reply)
         return false;
     }
     if (step == HANDSHAKE_TIME)
-        line->time_received_us = line->heard_us;
+        line->time_received_us = line->received_us;
     if (line->step < HANDSHAKE_STEPS)
         return true;
     line_come_up(line);
@@ -177,9 +178,9 @@ static bool line_take_reply(struct line *line)
         break;
     }
     line_fail(line, STATE_GARBAGE,
-              wire_hears_tls(line->wire)
+              wire_receives_tls(line->wire)
                   ? "speaks TLS: write rediss:// instead of redis://"
-                  : "sent what is no reply, or too long a one");
+                  : "sent data that is not a Redis reply, or is too long");
     return false;
 }
 
@@ -194,11 +195,11 @@ static void line_read(struct line *line)
         return;
     }
     if (has_read)
-        line->heard_us = clock_now_us();
+        line->received_us = clock_now_us();
     while (line->state == LINE_HANDSHAKE && line_take_reply(line))
         continue;
     if (line->state >= LINE_UP) /* some may have come with the handshake's */
-        line->events.heard(line->events.ctx);
+        line->events.received(line->events.ctx);
     /* No poll would show an end of TLS behind the last bytes. */
     if ((line->state == LINE_HANDSHAKE || line->state == LINE_UP) &&
         wire_error(line->wire) != NULL)
@@ -299,7 +300,7 @@ static void line_connect(struct line *line, const struct line_address *address,
     if (line->wire == NULL ||
         (config->is_tls &&
          !wire_secure(line->wire, line->setup.trust, config->host))) {
-        line_fail(line, STATE_UNREACHABLE, "no memory to connect");
+        line_fail(line, STATE_UNREACHABLE, "out of memory to connect");
         return;
     }
     if (wire_error(line->wire) != NULL) {
@@ -403,8 +404,8 @@ static void line_resolve(struct line *line)
 
 /*
  * When the node times out: it owes something since the state began, or as the
- * owner says, and is heard meanwhile or not. If it owes nothing, it cannot time
- * out before it is checked again.
+ * owner says, and sends something meanwhile or not. If it owes nothing, it
+ * cannot time out before it is checked again.
  */
 static int64_t line_deadline_us(const struct line *line, int64_t now_us)
 {
@@ -412,7 +413,7 @@ static int64_t line_deadline_us(const struct line *line, int64_t now_us)
                           ? line->events.owed_us(line->events.ctx)
                           : line->state_us;
     int64_t since_us =
-        owed_us == 0 ? now_us : at_least(line->heard_us, owed_us);
+        owed_us == 0 ? now_us : at_least(line->received_us, owed_us);
     return since_us + line->setup.silence_us;
 }
 
@@ -461,7 +462,7 @@ static void line_on_timer(void *arg)
         if (wire_error(line->wire) != NULL)
             line_fail_with_wire(line);
         else
-            line_fail(line, STATE_UNREACHABLE, "no memory to go on");
+            line_fail(line, STATE_UNREACHABLE, "out of memory");
     } else if (line->state == LINE_IDLE) {
         line_resolve(line);
     } else {

@@ -40,8 +40,8 @@ struct line;
  * up       line.wire is connected, and line.handshake done. facts, whose run_id
  *          is the handshake's, lack has_moved
  *
- * heard    something may have been read: take all replies from line.wire. They
- *          came at line.heard_us
+ * received something may have been read: take all replies from line.wire. They
+ *          came at line.received_us
  *
  * down     the connection is lost, or an attempt failed; reason and detail, a
  *          sentence without secrets, say why
@@ -51,7 +51,7 @@ struct line;
  */
 struct line_events {
     void (*up)(void *ctx, const struct node_facts *facts);
-    void (*heard)(void *ctx); /* this one and owed_us: not if up closes it */
+    void (*received)(void *ctx); /* this one and owed_us: not if up closes it */
     void (*down)(void *ctx, enum node_state reason, const char *detail);
     int64_t (*owed_us)(void *ctx);
     void *ctx;
@@ -151,9 +151,9 @@ struct line {
     struct loop_timer *timer;
 
     enum line_state state;
-    int64_t state_us;   /* when the state began; failing: when it came up */
-    int64_t heard_us;   /* when something was read last; 0: never */
-    int64_t backoff_us; /* the longest next wait; 0: LINE_BACKOFF_FIRST_US */
+    int64_t state_us;    /* when the state began; failing: when it came up */
+    int64_t received_us; /* when something was read last; 0: never */
+    int64_t backoff_us;  /* the longest next wait; 0: LINE_BACKOFF_FIRST_US */
 
     struct line_names own_names;
     struct line_names *names;    /* its own, or those of the line beside it */

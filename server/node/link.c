@@ -109,11 +109,11 @@ static bool link_take_call(struct link *link,
     if (reply->script.state == STATE_NO_PERMISSION)
         doubt_rights(link);
     link->events.reply(link->events.engine, link->node, reply->tag,
-                       &reply->script, reply->sent_us, link->line.heard_us);
+                       &reply->script, reply->sent_us, link->line.received_us);
     if (reply->script.vote != VOTE_UNREADABLE)
         return true;
     line_fail(&link->line, STATE_GARBAGE,
-              "sent a reply that our script never gives");
+              "sent a reply that redlockd's script never gives");
     return false;
 }
 
@@ -122,8 +122,8 @@ static bool link_take_reply(struct link *link)
 {
     struct pipeline_reply reply;
     enum node_state state = STATE_GARBAGE;
-    const char *detail = "sent what is no reply, or too long a one";
-    switch (pipeline_next(&link->pipeline, link->line.heard_us, &reply)) {
+    const char *detail = "sent data that is not a Redis reply, or is too long";
+    switch (pipeline_next(&link->pipeline, link->line.received_us, &reply)) {
     case PIPELINE_CALL:
         return link_take_call(link, &reply);
     case PIPELINE_LOADED:
@@ -137,7 +137,7 @@ static bool link_take_reply(struct link *link)
     case PIPELINE_NONE:
         return false;
     case PIPELINE_UNASKED:
-        detail = "sent a reply that nobody asked for";
+        detail = "sent a reply without a request";
         break;
     case PIPELINE_GARBAGE:
         break;
@@ -147,7 +147,7 @@ static bool link_take_reply(struct link *link)
 }
 
 /* One reading of the clock is right for all. */
-static void link_on_heard(void *ctx)
+static void link_on_received(void *ctx)
 {
     while (link_take_reply(ctx))
         continue;
@@ -200,16 +200,16 @@ static void on_recheck_up(void *ctx, const struct node_facts *facts)
     if (strcmp(facts->run_id, link->line.handshake.run_id) != 0) {
         /* What the old server still owes would be no vote: do not wait for it.
          */
-        line_fail(&link->line, STATE_MOVED,
-                  "the name or address belongs to another server now (run_id "
-                  "changed)");
+        line_fail(
+            &link->line, STATE_MOVED,
+            "the name or address leads to another server now (run_id changed)");
         return;
     }
     /* A node that begins or ceases to evict keys is met anew. */
     bool has_evicted = link->line.handshake.evicts[0] != '\0';
     if (has_evicted != (facts->evicts[0] != '\0')) {
         line_fail(&link->line, STATE_EVICTS,
-                  has_evicted ? "evicts no locks any more: connects again"
+                  has_evicted ? "no longer evicts locks; connecting again"
                               : facts->evicts);
         return;
     }
@@ -250,7 +250,7 @@ struct link *link_new(int node, const struct line_setup *setup,
     for_calls.purpose = LINE_CALLS;
     for_rechecks.purpose = LINE_RECHECKS;
     for_rechecks.beside = &link->line;
-    const struct line_events of_calls = {link_on_up, link_on_heard,
+    const struct line_events of_calls = {link_on_up, link_on_received,
                                          link_on_down, link_owed_us, link};
     const struct line_events of_rechecks = {
         .up = on_recheck_up, .down = on_recheck_down, .ctx = link};

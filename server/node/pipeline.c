@@ -137,7 +137,7 @@ static enum pipeline_next pipeline_take_call(struct pipeline *pipeline,
     return PIPELINE_CALL;
 }
 
-enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
+enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t received_us,
                                  struct pipeline_reply *reply)
 {
     const struct wire_reply *from;
@@ -147,9 +147,9 @@ enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
     enum wire_next next = wire_next(pipeline->wire, &from);
     if (next != WIRE_REPLY)
         return next == WIRE_NONE ? PIPELINE_NONE : PIPELINE_GARBAGE;
-    /* whether a command was sent that a reply read at heard_us can answer */
+    /* whether a command was sent that a reply read at received_us can answer */
     if (pipeline->count <= (uint32_t)pipeline->batch.calls ||
-        entry_at(pipeline, 0)->sent_us >= heard_us)
+        entry_at(pipeline, 0)->sent_us >= received_us)
         return PIPELINE_UNASKED;
     if (entry_at(pipeline, 0)->command == COMMAND_LOAD) {
         (void)take_oldest(pipeline, &entry, reply); /* counted above */

@@ -85,8 +85,8 @@ struct pipeline_reply {
     const struct wire_reply *loaded;
 };
 
-/* The next reply of what the wire has read; heard_us: when it was read. */
-enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
+/* The next reply of what the wire has read; received_us: when it was read. */
+enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t received_us,
                                  struct pipeline_reply *reply);
 
 /*

@@ -38,7 +38,7 @@ bool trust_make(struct trust **trust, const struct config *config,
     if (!config_has_tls_nodes(config))
         return true;
     struct trust *made = calloc(1, sizeof *made);
-    (void)snprintf(error, TRUST_TEXT_MAX, "no memory for TLS to the nodes");
+    (void)snprintf(error, TRUST_TEXT_MAX, "out of memory for TLS to the nodes");
     if (made == NULL)
         return false;
     made->files = (struct certificate_files){
@@ -84,9 +84,9 @@ const char *trust_warning(const struct trust *trust, int64_t now_s)
     if (!trust->now->has_own)
         return NULL;
     if (now_s >= trust->now->until_s)
-        return "--node-cert has expired: nodes that ask for it will refuse it";
+        return "--node-cert has expired: nodes that require it will refuse it";
     if (now_s < trust->now->since_s)
-        return "--node-cert is not yet valid: nodes that ask for it will "
+        return "--node-cert is not yet valid: nodes that require it will "
                "refuse it";
     return NULL;
 }
@@ -107,10 +107,10 @@ struct session {
     int fd;
     int fault; /* errno of the socket */
     bool is_ready;
-    bool has_heard;  /* of the node */
-    bool is_plain;   /* it answered without TLS */
-    bool is_dry;     /* the socket had less than was asked for */
-    bool is_waiting; /* GnuTLS was told to come back */
+    bool has_received; /* of the node */
+    bool is_plain;     /* it answered without TLS */
+    bool is_dry;       /* the socket had less than was asked for */
+    bool is_waiting;   /* GnuTLS was told to come back */
     size_t owed;
     size_t turn_len; /* bytes since the socket was last said to have no more */
     size_t in_at, in_len;
@@ -141,10 +141,10 @@ static ssize_t session_pull(gnutls_transport_ptr_t arg, void *bytes,
         ssize_t got = recv(session->fd, session->in, IN_BYTES, 0);
         if (got <= 0)
             return got == 0 ? 0 : set_io_error(session, errno);
-        if (!session->has_heard) /* without TLS: "-ERR", "HTTP/1.1" */
+        if (!session->has_received) /* without TLS: "-ERR", "HTTP/1.1" */
             session->is_plain =
                 session->in[0] < RECORD_FIRST || session->in[0] > RECORD_LAST;
-        session->has_heard = true;
+        session->has_received = true;
         session->is_dry = got < IN_BYTES;
         session->turn_len += (size_t)got;
         session->in_at = 0;
@@ -213,7 +213,7 @@ static void explain_certificate(struct session *session)
                    : "its certificate is signed by an issuer that --node-ca "
                      "(or the system) does not trust";
     else if (status & GNUTLS_CERT_SIGNER_NOT_CA)
-        text = "its certificate is signed by one that is not a CA's";
+        text = "its certificate is signed by a certificate that is not a CA's";
     else if (status & GNUTLS_CERT_NOT_ACTIVATED)
         text = "its certificate, or its issuer's, is not yet valid: check the "
                "clocks";
@@ -239,9 +239,9 @@ static bool lacks_own(const struct session *session)
            !session->certificates->has_own;
 }
 
-static const char too_old[] = "the node has neither TLS 1.2 nor 1.3";
+static const char too_old[] = "the node supports neither TLS 1.2 nor 1.3";
 static const char lacking[] =
-    "the node wants a client certificate: give --node-cert and --node-key";
+    "the node requires a client certificate: give --node-cert and --node-key";
 
 /* The node says what it does not like. */
 static void explain_alert(struct session *session)
@@ -263,7 +263,8 @@ static void explain_alert(struct session *session)
         say(session, STATE_TLS_FAILED, "the node refuses --node-cert: %.80s",
             name);
     else
-        say(session, STATE_TLS_FAILED, "the node ended TLS: %.80s", name);
+        say(session, STATE_TLS_FAILED, "the node ended the TLS session: %.80s",
+            name);
 }
 
 /* The connection below is lost. A node that TLS displeases may just close. */
@@ -279,7 +280,8 @@ static void explain_end(struct session *session, bool is_cut)
     else if (!session->is_ready)
         text = "the node closed the connection in the TLS handshake";
     else if (is_cut)
-        text = "the connection was cut off: the node did not end TLS";
+        text =
+            "the connection was cut off: the node did not end the TLS session";
     say(session, STATE_UNREACHABLE, "%s", text);
 }
 
@@ -292,7 +294,7 @@ static void session_explain(struct session *session, int code)
         say(session, STATE_TLS_FAILED,
             "the node does not speak TLS: write redis:// instead of rediss://");
     else if (code == GNUTLS_E_MEMORY_ERROR)
-        say(session, STATE_UNREACHABLE, "no memory for TLS");
+        say(session, STATE_UNREACHABLE, "out of memory for TLS");
     else if (code == GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR)
         explain_certificate(session);
     else if (code == GNUTLS_E_FATAL_ALERT_RECEIVED)

@@ -116,7 +116,7 @@ static bool subscription_take_reply(struct subscription *subscription,
 }
 
 /* Stops when a callback closes the line. */
-static void subscription_on_heard(void *ctx)
+static void subscription_on_received(void *ctx)
 {
     struct subscription *subscription = ctx;
     struct line *line = &subscription->line;
@@ -192,7 +192,7 @@ struct subscription *subscription_new(int node, const struct line_setup *setup,
     len += span_copy(subscription->channel + len, span_of(SCRIPT_RELEASED));
     subscription->head_len = len;
     const struct line_events listening = {
-        subscription_on_up, subscription_on_heard, subscription_on_down,
+        subscription_on_up, subscription_on_received, subscription_on_down,
         subscription_owed_us, subscription};
     if (!line_init(&subscription->line, setup, &listening)) {
         subscription_free(subscription);

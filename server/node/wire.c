@@ -245,7 +245,7 @@ int64_t wire_certificate_until_s(const struct wire *wire)
     return wire->session != NULL ? session_until_s(wire->session) : 0;
 }
 
-bool wire_hears_tls(const struct wire *wire)
+bool wire_receives_tls(const struct wire *wire)
 {
     return wire->first == TLS_ALERT;
 }
@@ -349,7 +349,7 @@ bool wire_read(struct wire *wire, bool *has_read)
         *has_read = true;
         wire->first = bytes[0];
         if (redisReaderFeed(wire->reader, bytes, (size_t)got) != REDIS_OK) {
-            wire->error = "no memory to read";
+            wire->error = "out of memory to read";
             return false;
         }
     }

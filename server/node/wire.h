@@ -63,7 +63,7 @@ enum node_state wire_reason(const struct wire *wire);
 int64_t wire_certificate_until_s(const struct wire *wire);
 
 /* Whether what was read last begins like an alert of TLS. */
-bool wire_hears_tls(const struct wire *wire);
+bool wire_receives_tls(const struct wire *wire);
 
 /* Adds a command to the output. False: no memory, and no change. */
 bool wire_append(struct wire *wire, const struct span *args, int count);

@@ -17,6 +17,7 @@ from scenarios import OUTAGE, OUTAGE_S, PLANNED, SCENARIOS, Series, samples
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNBOOK = ROOT / "docs/runbook.md"
+METRICS = ROOT / "docs/reference/metrics.md"
 
 
 def alerts() -> list[dict[str, Any]]:
@@ -135,9 +136,19 @@ class Rules(unittest.TestCase):
         wanted = {rule["alert"]: rule["labels"]["severity"]
                   for rule in alerts()}
         self.assertEqual(table(RUNBOOK), wanted)
-        self.assertEqual(table(ROOT / "docs/operations.md"), {
-            name: severity for name, severity in wanted.items()
-            if severity == "page"})
+        self.assertEqual(table(METRICS), wanted)
+
+    def test_the_conditions_name_what_the_rules_use(self) -> None:
+        rows = {name: (set(re.findall(r"`((?:redlockd|process)_\w+|up)`", words)),
+                       time) for name, words, time in re.findall(
+                           r"^\| \[(Redlockd\w+)\S* \| \w+ \| (.*) \|(?: (\w+))? \|$",
+                           METRICS.read_text(), re.M)}
+        for rule in alerts():
+            with self.subTest(rule["alert"]):
+                used = set(re.findall(r"\b(?:redlockd|process)_\w+|\bup\b",
+                                      rule["expr"]))
+                self.assertEqual(rows[rule["alert"]],
+                                 (used, rule.get("for", "")))
 
     def test_the_runbook_answers_the_same_for_each(self) -> None:
         for section in RUNBOOK.read_text().split("\n## ")[1:]:

@@ -29,7 +29,7 @@ static gnutls_certificate_credentials_t credentials; /* NULL: plain */
 void http_use_tls(void)
 {
     if (gnutls_certificate_allocate_credentials(&credentials) < 0)
-        errx(1, "no memory for TLS");
+        errx(1, "out of memory for TLS");
 }
 
 static void shake_hands(struct http *http)
@@ -38,7 +38,7 @@ static void shake_hands(struct http *http)
     if (rc < 0 || gnutls_set_default_priority(http->tls) < 0 ||
         gnutls_credentials_set(http->tls, GNUTLS_CRD_CERTIFICATE, credentials) <
             0)
-        errx(1, "no memory for TLS");
+        errx(1, "out of memory for TLS");
     gnutls_transport_set_int(http->tls, http->fd);
     do
         rc = gnutls_handshake(http->tls);

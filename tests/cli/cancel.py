@@ -194,7 +194,7 @@ def it_takes_two_seconds_at_most_and_says_so(world: World) -> None:
             began = time.monotonic()
             assert asks.wait(WAIT_S) == -signal.SIGTERM
             assert time.monotonic() - began < UNTIL_ENDED_S
-            assert asks.stderr and "may be held until its TTL ends" in \
+            assert asks.stderr and "may be held until it expires" in \
                 asks.stderr.read()
 
 

@@ -42,9 +42,9 @@ fence() { # resource
 command_line_is_checked() {
     gives 64 "no command given" &&
         gives 64 "no such command" lock a &&
-        gives 64 "put -- and a command" run a &&
-        gives 64 "put -- and a command" run a -- &&
-        gives 64 "which resource?" run -- true &&
+        gives 64 "add -- and a command" run a &&
+        gives 64 "add -- and a command" run a -- &&
+        gives 64 "a resource is missing" run -- true &&
         gives 64 "no such option" run --json a -- true &&
         gives 64 "needs a value" run -w -- true &&
         gives 64 "is not a time" run -w soon a -- true &&
@@ -58,7 +58,7 @@ command_line_is_checked() {
         gives 64 "control characters" run $'a\xc2\x9bm' -- true &&
         gives 64 '"a\uFFFDb": a resource must be valid UTF-8' run $'a\xffb' -- true &&
         gives 64 "16 resources at most" run {1..17} -- true &&
-        gives 64 "no --token" release a &&
+        gives 64 "no lock token" release a &&
         gives 64 "needs --limit" run --permits 2 a -- true &&
         gives 64 "more than --limit" run --limit 2 --permits 3 a -- true &&
         gives 64 "needs one resource" run --limit 2 a b -- true &&
@@ -255,7 +255,7 @@ urls_have_no_query_and_it_is_not_shown() {
     local url
     for url in "$REDLOCKD_URL/?token=secret" "$REDLOCKD_URL#secret" \
         "me:secret@127.0.0.1:1?secret" "127.0.0.1:1/?a=1,secret"; do
-        gives 64 "ends before the ? or #" nodes --url "$url" || return
+        gives 64 "must not contain ? or #" nodes --url "$url" || return
         [[ $said != *secret* ]] || return
     done
 }
@@ -301,7 +301,7 @@ release_all_readers_by_force() {
     hold z2 20 -s && hold z2 20 -s &&
         gives 0 "" release --force all z2 &&
         hold z2 20 &&
-        gives 70 "no reader has the lock, but a writer" release --force all z2 &&
+        gives 70 "a writer holds the lock" release --force all z2 &&
         gives 0 "held by" show z2 && release_what_is_held z2 &&
         gives 70 "no such lock" release --force all z2 &&
         gives 64 "is neither a fencing token nor all" release --force both z2
@@ -348,7 +348,7 @@ server_is_probed() {
     local host=${REDLOCKD_URL#http://}
     gives 0 "" ready && [ -z "$said" ] &&
         gives 1 "$dead: " ready --url $dead &&
-        gives 64 "asks one server, not 2" ready --url $dead --url $dead &&
+        gives 64 "checks one server, not 2" ready --url $dead --url $dead &&
         REDLOCKD_URL=$dead REDLOCKD_LISTEN=$host gives 0 "" ready &&
         REDLOCKD_LISTEN=0.0.0.0:${host#*:} gives 0 "" ready &&
         REDLOCKD_LISTEN=$host gives 1 "$dead: " ready --url $dead &&
@@ -392,7 +392,7 @@ permits_are_locks_of_slots() {
         gives 0 "p1, slot " show --limit 2 p1 &&
         gives 0 "p1: 1 of 2 free" show --limit 2 p1 &&
         hold p1 20 --limit 2 &&
-        gives 1 "too few of this pool's permits" run -n --limit 2 p1 -- true &&
+        gives 1 "not enough permits of this pool" run -n --limit 2 p1 -- true &&
         gives 0 '"free":[2]' show --json --limit 3 p1
 }
 

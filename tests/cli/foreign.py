@@ -360,7 +360,7 @@ def a_page_that_comes_again_ends_the_list(_: World) -> None:
     page = {"locks": [LOCK], "next_cursor": "more"}
     with others(Row(http(200, page), FOREIGN, "")) as [cache]:
         done = ctl([f"http://127.0.0.1:{cache.port}"], "list")
-    assert done.returncode == FOREIGN and "same page again" in done.stderr, done
+    assert done.returncode == FOREIGN and "same page of the list twice" in done.stderr, done
     assert done.stdout.count("\n") == 1, done
 
 

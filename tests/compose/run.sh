@@ -168,15 +168,15 @@ check_replicas() {
     check "told to stop, it drains within 9 s and exits with 0" stops_in_time
 }
 
-# As docs/operations.md tells; the new image differs by a label.
+# As docs/deploy/compose.md says; the new image differs by a label.
 replaces_both() {
     local one two block upgraded
     one=$(address 1)
     two=$(address 2)
-    block=$(awk '/^  ```sh$/ {text = ""; next} /^  ```$/ {
+    block=$(awk '/^```sh$/ {text = ""; next} /^```$/ {
         if (text ~ /--no-recreate/) printf "%s", text
         text = ""
-    } {text = text $0 "\n"}' docs/operations.md)
+    } {text = text $0 "\n"}' docs/deploy/compose.md)
     [[ $block == *"docker compose build redlockd"* ]] || return
     work "$one" "$two" &
     build_upgrade &&
@@ -248,7 +248,7 @@ stops_in_time() { # the second replica
         docker logs --tail 1 "$id" 2>&1 | grep -q event=stop
 }
 
-# What docs/operations.md tells operators to type.
+# What docs/deploy/compose.md tells operators to type.
 check_operating() {
     local at
     at=$(address 1)

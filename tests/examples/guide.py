@@ -328,7 +328,7 @@ def story_leader(shop):
     first.tell(signal.SIGTERM)
     assert first.result() == 0, first.lines
     told_ms = now_ms()
-    second.says("leads, with number")
+    second.says("leads, with fencing token")
     assert now_ms() < told_ms + TTL_MS / 2, "it waited until the lock had ended"
     wait_until(lambda: leader(shop) == "two", "two leads", 5)
 
@@ -339,7 +339,7 @@ def story_leader_paused(shop):
     shop.has_written("/leader/")
     second = shop.begin("two")
     first.tell(signal.SIGSTOP)
-    second.says("leads, with number")
+    second.says("leads, with fencing token")
     shop.has_written("/leader/2")
     first.tell(signal.SIGCONT)
     first.says("leads no more")

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# What docs/operations.md and docs/reference/tls.md show a newcomer of TLS, from one end
-# to the other: a CA, a node that speaks nothing else, and a lock over HTTPS.
-# Each side verifies the other.
+# What docs/reference/tls.md shows a newcomer, from one end to the other: a CA, a
+# node that speaks nothing else, and a lock over HTTPS. Each side verifies the other.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/stack.sh

@@ -141,7 +141,7 @@ static bool is_check(const struct member_action *action)
  * incarnation it tells, even if the server has not seen it on the node itself
  * yet.
  */
-static void note_told(struct play *play, int node)
+static void note_reported(struct play *play, int node)
 {
     const struct members *members = &play->members;
     for (int i = 0; i < members->settings.nodes; i++) {
@@ -195,7 +195,7 @@ static void probe(struct play *play, struct input *input, int node)
                      play->now_us);
     play->was_admitted[node] = reply.probe.word == PROBE_ADMITTED;
     play->is_pending[node] = false;
-    note_told(play, node);
+    note_reported(play, node);
 }
 
 /* ---- actions ------------------------------------------------------------ */

@@ -96,7 +96,7 @@ static void check_inspect(const struct engine_result *mine, struct span value)
                                    .remaining_ms = mine->remaining_ms,
                                    .waiters = mine->waiters,
                                    .votes_for = mine->votes_for};
-    result_tell_token(&result, value);
+    result_report_token(&result, value);
     assert((result.number > 0) == token_is_ours(value));
     char *body = render_inspect(&result, 0, &len);
     json_t *root = load(body, len);

@@ -19,7 +19,7 @@ static const char none[] = "00000000000000000000000000";
 static void tell(struct witness *witness, int node, struct span text)
 {
     const struct call_probe probe = {.word = PROBE_ADMITTED, .witnesses = text};
-    witness_on_told(witness, node, &probe, 9, 10);
+    witness_on_report(witness, node, &probe, 9, 10);
 }
 
 static void check_heard(const struct witness *witness, int node)
@@ -54,7 +54,7 @@ static void check_told(struct witness *witness, int node, struct span text)
         assert((witness->node[i].carriers & ~(1u << node)) == 0);
     }
     assert(witness->node[node].high_water == before.node[node].high_water);
-    assert(witness->node[node].told_us == 9);
+    assert(witness->node[node].reported_us == 9);
     assert(strcmp(witness->node[node].latest, before.node[node].latest) == 0);
 }
 

@@ -1,4 +1,4 @@
-"""The Go blocks of the pages, as they are, over real servers."""
+"""The Go blocks of the module's README, as they are, over real servers."""
 from __future__ import annotations
 
 import os
@@ -60,7 +60,7 @@ def whole(block):
 
 class Pages(check_faults.Case):
     options = "--max-ttl-ms", "60000"
-    PAGES = SOURCE / "README.md", ROOT / "docs/api.md"
+    PAGE = SOURCE / "README.md"
 
     @classmethod
     def setUpClass(cls):
@@ -68,10 +68,8 @@ class Pages(check_faults.Case):
         folder = tempfile.TemporaryDirectory(prefix="page.", dir=BUILD / "user")
         cls.addClassCleanup(folder.cleanup)
         cls.folder = pathlib.Path(folder.name)
-        cls.blocks = []
-        for page in cls.PAGES:
-            cls.blocks += re.findall(r"^```go\n(.*?)^```$", page.read_text(),
-                                     re.M | re.S)
+        cls.blocks = re.findall(r"^```go\n(.*?)^```$", cls.PAGE.read_text(),
+                                re.M | re.S)
 
     def build(self, name, *blocks):
         """Programs, one for each block."""

@@ -48,8 +48,8 @@ static const struct {
     {NODES "--audit-log /none/a", 1, "--audit-log: \"/none/a\": "},
     {NODES "--audit-log - >&-", 1, "--audit-log: \"-\": "},
     /* ---- the auth file */
-    {NODES "--auth-file empty", 1, "names no identity"},
-    {CHECK NODES "--auth-file empty", 1, "names no identity"},
+    {NODES "--auth-file empty", 1, "it has no identity"},
+    {CHECK NODES "--auth-file empty", 1, "it has no identity"},
     {NODES "--auth-file twice", 1, "--auth-file: twice:4: the name"},
     {CHECK NODES "--auth-file auth", 0, "configuration ok"},
     {CHECK NODES "--auth-file open", 0, "auth_file_open"},
@@ -60,16 +60,16 @@ static const struct {
     {NODES "--tls-client-crl x", EX_CONFIG, "needs --tls-client-ca"},
     {NODES "--tls-cert none --tls-key key", 1, "--tls-cert \"none\": No such"},
     {NODES CERT "none", 1, "--tls-key \"none\": No such"},
-    {NODES CERT "cert", 1, "holds no private key in PEM"},
+    {NODES CERT "cert", 1, "contains no private key in PEM"},
     {NODES CERT "other", 1, "does not belong to the first certificate"},
-    {NODES "--tls-cert key --tls-key key", 1, "holds no certificate in PEM"},
+    {NODES "--tls-cert key --tls-key key", 1, "contains no certificate in PEM"},
     {NODES MUTUAL "none", 1, "--tls-client-ca \"none\": No such"},
-    {NODES MUTUAL "empty", 1, "holds no certificate in PEM"},
+    {NODES MUTUAL "empty", 1, "contains no certificate in PEM"},
     {NODES MUTUAL "cert --tls-client-crl none", 1, "No such file"},
-    {NODES MUTUAL "ca --tls-client-crl crl", 1, "is not signed by one of"},
+    {NODES MUTUAL "ca --tls-client-crl crl", 1, "is not signed by a CA of"},
     /* ---- TLS to the nodes */
     {SECRET_NODES "--node-ca none", 1, "--node-ca \"none\": No such"},
-    {CHECK SECRET_NODES "--node-ca key", 1, "holds no certificate in PEM"},
+    {CHECK SECRET_NODES "--node-ca key", 1, "contains no certificate in PEM"},
     {SECRET_NODES "--node-cert cert", EX_CONFIG, "without --node-key"},
 };
 

@@ -247,8 +247,7 @@ TEST(story_32_and_33_nodes_change_under_running_servers)
                   harness_now_ms() >= valid_until_ms);
     for (int i = 0; i < 2; i++) {
         rival_await_state(i, 0, "superseded");
-        ck_assert_has(rival_told(i, 0, "detail"),
-                      "carries configuration epoch");
+        ck_assert_has(rival_told(i, 0, "detail"), "stores configuration epoch");
         answer_expect(lock_acquire(&world.servers[i], "old", 900, &lock), 503,
                       "no_quorum");
     }

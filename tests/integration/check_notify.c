@@ -66,7 +66,7 @@ TEST(ready_is_told_when_clients_can_connect)
     const char *message = heard();
     ck_assert_int_eq(http_probe(here, "/livez"), 200);
     const char *status = textf(
-        "READY=1\nSTATUS=serving on 127.0.0.1:%d over 3 nodes", here->port);
+        "READY=1\nSTATUS=serving on 127.0.0.1:%d with 3 nodes", here->port);
     ck_assert_str_eq(message, status);
     ck_assert(hears_nothing());
     world_stop();
@@ -78,16 +78,16 @@ TEST(a_reload_is_told_from_begin_to_end)
     heard();
     for (int i = 0; i < 3; i++) {
         char status[32];
-        int64_t told_us = 0, before_us = monotonic_us();
+        int64_t reported_us = 0, before_us = monotonic_us();
         kill(here->pid, SIGHUP);
         ck_assert_int_eq(sscanf(heard(),
                                 "RELOADING=1\nMONOTONIC_USEC=%" SCNd64
                                 "\nSTATUS=%31s",
-                                &told_us, status),
+                                &reported_us, status),
                          2);
         /* systemd ignores a reload that is older than the one it asked for */
-        ck_assert_int_ge(told_us, before_us);
-        ck_assert_int_le(told_us, monotonic_us());
+        ck_assert_int_ge(reported_us, before_us);
+        ck_assert_int_le(reported_us, monotonic_us());
         ck_assert_has(heard(), "READY=1\n");
     }
     ck_assert(hears_nothing());

@@ -103,7 +103,7 @@ static int number_behind(const char *begin)
     return (int)strtol(at + strlen(begin), NULL, 10);
 }
 
-static const char held[] = "\nheld: the locks that were granted so far end "
+static const char held[] = "\nheld: the locks that were granted so far expire "
                            "within ";
 
 SUITE(plan, .timeout_s = 120, .set_up_once = begin_and_serve,
@@ -126,7 +126,7 @@ TEST(an_unchanged_configuration_goes_on)
     EXPECT_PLAN(GOES_ON,
                 world_name_nodes("--config-epoch 20 --max-ttl-ms 90000",
                                  "abcde", usual));
-    EXPECT("\nepoch: 1, which the nodes carry; 20");
+    EXPECT("\nepoch: 1, which the nodes store; --config-epoch 20");
     ck_assert_int_le(number_behind(held), 31);
     ck_assert_int_gt(number_behind(held), 1);
     ck_assert_str_eq(node_text(&world.nodes[0], "HGET redlockd:state max_ttl"),
@@ -141,15 +141,15 @@ TEST(five_names_become_three)
     struct lock lock;
     lock_take(here, "held, too", 30000, &lock);
     EXPECT_PLAN(PAUSE, world_name_nodes("", "abc", usual));
-    EXPECT(": carries other names, of epoch 1; does not vote");
+    EXPECT(": stores other names, of epoch 1; does not vote");
     EXPECT("\nepoch: 1 is too low");
     EXPECT("give --config-epoch 2\n");
     EXPECT_PLAN(PAUSE, world_name_nodes("--config-epoch 7", "abc", usual));
     EXPECT("\nepoch: 7 is too high");
     EXPECT("give --config-epoch 2\n");
     EXPECT_PLAN(PAUSE, world_name_nodes("--config-epoch 2", "abc", usual));
-    EXPECT(": carries other names, of epoch 1; is taken from them");
-    EXPECT("\nepoch: 2 replaces other names, which carry 1\n");
+    EXPECT(": stores other names, of epoch 1; is taken over");
+    EXPECT("\nepoch: 2 replaces other names, which have epoch 1\n");
     ck_assert_int_le(number_behind(held), 31);
     ck_assert_int_le(number_behind("\npause: "), 34);
     EXPECT(" s if it begins now, 67 s at most; meanwhile");
@@ -166,7 +166,7 @@ TEST(dead_nodes_are_named)
     begin_and_serve();
     node_kill(&world.nodes[4]);
     EXPECT_PLAN(GOES_ON, world_name_nodes("", "abcde", usual));
-    EXPECT(textf("\nnode e at 127.0.0.1:%d: is out of reach (",
+    EXPECT(textf("\nnode e at 127.0.0.1:%d: is unreachable (",
                  world.nodes[4].port));
     EXPECT("\nvotes: 4 of 5");
     EXPECT("\nwithout a vote: e\n");
@@ -174,7 +174,7 @@ TEST(dead_nodes_are_named)
     node_kill(&world.nodes[3]);
     node_pause(&world.nodes[2]);
     EXPECT_PLAN(UNKNOWN, world_name_nodes("", "abcde", usual));
-    EXPECT("\ncannot tell: 2 of 5 nodes were reached, and 3 are needed\n");
+    EXPECT("\nunknown: 2 of 5 nodes are reachable, and 3 are needed\n");
     node_resume(&world.nodes[2]);
     world_stop();
 }
@@ -185,7 +185,8 @@ TEST(story_65_other_names_need_a_majority_of_the_old_ones)
     node_kill(&world.nodes[2]);
     EXPECT_PLAN(REFUSED, world_name_nodes("--config-epoch 2", "abc", usual));
     EXPECT("\nmissing: c\n");
-    EXPECT("\nrefused: of the 5 old names, 2 are here with all their memory, "
+    EXPECT("\nrefused: of the 5 old names, 2 are in this list with all their "
+           "data, "
            "and 3 are needed");
     world_stop();
 }

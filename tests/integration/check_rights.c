@@ -72,7 +72,7 @@ static void read_commands(void)
 
 static char told[1000];
 
-static bool is_told(int node, const char *state, const char *detail)
+static bool is_reported(int node, const char *state, const char *detail)
 {
     PRINT_TO(told, "%s: ", rival_told(0, node, "state"));
     size_t len = strlen(told);
@@ -92,7 +92,7 @@ static void wait_told(int node, const char *state, const char *detail)
 {
     int64_t deadline_ms = harness_now_ms() + TOLD_MS;
 
-    while (!is_told(node, state, detail)) {
+    while (!is_reported(node, state, detail)) {
         ck_assert_msg(harness_now_ms() < deadline_ms,
                       "node %d: \"%s\" instead of \"%s: %s\"", node, told,
                       state, detail);
@@ -103,7 +103,7 @@ static void wait_told(int node, const char *state, const char *detail)
 static void wait_back(int node)
 {
     wait_told(node, "voting", "admitted");
-    AWHILE(!is_told(node, "", "its user lacks"));
+    AWHILE(!is_reported(node, "", "its user lacks"));
 }
 
 static void expect_told(int node, const struct command *command,

@@ -294,7 +294,7 @@ TEST(a_bad_reload_changes_nothing)
     world_start(1, options_with(""));
     folder_write(pair.key, "nothing\n");
     reload("event=tls_reload_failed");
-    ck_assert(log_has("holds no private key in PEM"));
+    ck_assert(log_has("contains no private key in PEM"));
     expect_refused_files("certificates", 1);
     ck_assert(is_answered(&good, RAW_LIVEZ));
 }
@@ -382,10 +382,10 @@ TEST(a_bad_list_changes_nothing)
     struct authority other;
     begin_with_list(true);
     folder_write(list, "");
-    reload("holds no list of revoked certificates in PEM");
+    reload("contains no list of revoked certificates in PEM");
     authority_make(&other, "theirs"); /* the same name, another key */
     authority_revoke(&other, list, NULL, 0, 0);
-    reload("is not signed by one of --tls-client-ca");
+    reload("is not signed by a CA of --tls-client-ca");
     authority_free(&other);
     ck_assert(is_let_in(&good) && !is_let_in(&bad));
     expect_refused_files("crl", 1);

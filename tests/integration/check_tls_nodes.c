@@ -234,7 +234,7 @@ TEST(hangup_reads_the_files_again)
     ck_assert_int_eq(truncate(path, 0), 0);
     hang_up();
     AWHILE(log_has("event=node_tls_not_reloaded"));
-    ck_assert(log_has("holds no certificate in PEM"));
+    ck_assert(log_has("contains no certificate in PEM"));
     restart_nodes(0, 1); /* a new connection, by the old file */
     world_wait_ready(0);
     lock_expect_cycle(here, "a");

@@ -3,10 +3,12 @@
 
 docs.py REDLOCKD TABLES
 
-Options:  a row "| `--flag` | `default` | …" for each, as --help tells them.
+Options:  a row "| `--flag` | `default` | …" for each, in the groups of --help.
 Fields:   a row for each that requests take and that grants and releases tell.
 Calls:    a row for each method and path that the server knows.
 States:   each row is a vote or a state of a node.
+Metrics:  a row for each name, with its type.
+Events:   a row for each event of the log.
 Rights:   each command of the scripts is one that the nodes' user may run.
 
 And each relative link leads to a file and, with #, to one of its headings;
@@ -17,13 +19,15 @@ import re
 import subprocess
 import sys
 
-from findings import (ROOT, anchors, complain, links, prose, same, source, table,
-                      tell)
+from findings import (ROOT, anchors, complain, links, prose, same, source, sources,
+                      table, tell)
 from tables import answers, members_of, tables
 
 CONFIGURATION = "docs/reference/options.md"
 CLIENTS = "docs/api.md"
 OPERATIONS = "docs/operations.md"
+METRICS = "docs/reference/metrics.md"
+AUDIT = "docs/reference/audit.md"
 GUIDE = "docs/guide.md"
 PROGRAMS = "api/clients/examples/guide"
 # what each answer counts is told by the rows of the calls
@@ -41,15 +45,30 @@ def names(rows, column=0):
 def check_options():
     out = subprocess.run([sys.argv[1], "--help"], check=True,
                          capture_output=True, text=True).stdout
+    text = source(CONFIGURATION)
     flags = dict(re.findall(r"^  --([a-z-]+).*?(?:\[(.*)\])?$", out, re.M))
     documented = {}
-    for row in table(source(CONFIGURATION), "flag", "default", ""):
+    for row in table(text, "flag", "default", ""):
         documented[row[0].strip("`").removeprefix("--")] = row[1].strip("`")
     same(CONFIGURATION, "options", set(documented), set(flags))
     for flag, default in flags.items():
         if default and documented.get(flag, default) != default:
             complain(CONFIGURATION,
                      f"--{flag} is {default}, not {documented[flag]}")
+    same(CONFIGURATION, "groups",
+         groups(text, r"## Options (?:for )?(.*)", r"\| `(--[a-z-]+)` \|"),
+         groups(out, r"([A-Z].*):", r"  (--[a-z-]+)"))
+
+
+def groups(text, title, member):
+    """Each line that is a member, with the title above it."""
+    found, group = set(), ""
+    for line in text.splitlines():
+        if match := re.fullmatch(title, line):
+            group = match[1].lower()
+        elif match := re.match(member, line):
+            found.add(f"{match[1]} in {group!r}")
+    return found
 
 
 def check_fields():
@@ -87,6 +106,36 @@ def check_rights():
     [acl] = re.findall(r"ACL SETUSER redlockd (.*)", source(OPERATIONS))
     for one in sorted(used - set(re.findall(r"\+(\w+)", acl))):
         complain(OPERATIONS, f"ACL SETUSER lacks +{one}")
+
+
+def check_metrics():
+    """The tables of the code, and what is printed without one."""
+    text = source("server/lock/metrics.c")
+    known = {f"redlockd_{name} {kind}" for name, kind in
+             re.findall(r'^    \{"(\w+)", "(\w+)",', text, re.M)}
+    known |= {f"process_{name} {kind}" for name, kind in
+              re.findall(r'print_process_value\(\s*out, "(\w+)", "(\w+)"', text)}
+    known |= {f"redlockd_{name} {kind}" for name, kind in
+              re.findall(r'print_head\(out, "(\w+)", "(\w+)"',
+                         source("api/access/accounts.c"))}
+    known |= {f"{name} {kind}" for name, kind in
+              re.findall(r"# TYPE (redlockd_[a-z_]+) (\w+)",
+                         source("api/access/access.c"))}
+    told = {f"{name} {row[1]}" for row in
+            table(source(METRICS), "metric", "type", "meaning")
+            for name in names([row])}
+    same(METRICS, "metrics", told, known)
+
+
+def check_events():
+    """Of lines of the log: the names before the fields of a call."""
+    known = set()
+    for text in sources("*.c").values():
+        for call in re.findall(r"\b(?:log_(?:write|tell)\([^,;]*,|"
+                               r"(?:tls_)?warn\(|warn_if_open\()([^,;]*),", text):
+            known |= set(re.findall(r'"([a-z_]+)"', call))
+    rows = table(source(AUDIT), "log event", "level", "meaning")
+    same(AUDIT, "events", names(rows), known)
 
 
 # ---- pages ------------------------------------------------------------------
@@ -146,6 +195,8 @@ check_fields()
 check_calls()
 check_states()
 check_rights()
+check_metrics()
+check_events()
 for each in pages():
     check_links(each)
     check_blocks(each)

@@ -54,15 +54,17 @@ def cells(line: str) -> list[str]:
 
 
 def table(text: str, *header: str) -> list[list[str]]:
-    """The rows, as lists of cells, of the page's table with this header."""
-    lines = text.splitlines()
-    begin = next((number for number, line in enumerate(lines, 2)
-                  if cells(line) == list(header)), len(lines))
-    rows = []
-    for line in lines[begin:]:
+    """The rows, as lists of cells, of the page's tables with this header."""
+    rows, ahead = [], -1  # lines before the next row; -1: no such table
+    for line in text.splitlines():
         if not line.startswith("|"):
-            break
-        rows.append(cells(line))
+            ahead = -1
+        elif cells(line) == list(header):
+            ahead = 1
+        elif ahead > 0:
+            ahead -= 1
+        elif ahead == 0:
+            rows.append(cells(line))
     if not rows:
         complain(header[0], "found no table of it")
     return rows

@@ -16,7 +16,8 @@ from shipdocs import main, shipped  # noqa: E402
 # what an operator reads at night, and before the first start
 NEEDED = {"runbook.md", "operations.md", "internals/guarantees.md",
           "deploy/production.md", "deploy/debian.md", "reference/options.md",
-          "reference/authentication.md", "reference/tls.md",
+          "deploy/hosted-redis.md", "reference/authentication.md",
+          "reference/tls.md", "reference/metrics.md", "reference/audit.md",
           "examples/rules.yml", "examples/haproxy.cfg", "examples/nginx.conf"}
 
 

@@ -104,7 +104,8 @@ check_rights()
 for folder in ("server", "api", "cli", "tests"):
     for path in sorted((ROOT / folder).rglob("*")):
         if path.suffix in (".c", ".h", ".lua", ".sh", ".py") or \
-                (ROOT / "api/clients/examples" in path.parents and path.is_file()):
+                (ROOT / "api/clients/examples" in path.parents and path.is_file()
+                 and path.suffix != ".md"):
             check_source(path)
         if path.suffix == ".h":
             check_header(path)

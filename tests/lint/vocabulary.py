@@ -225,8 +225,8 @@ def of_docs(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
                       {(name, one) for name, row in of(have, "query").items()
                        for one in row.where})
     listed = {row[0].strip("`") for row in
-              table(page, "argument", "meaning")}
-    yield from differ(CLIENTS, "argument", listed,
+              table(page, "query parameter", "meaning")}
+    yield from differ(CLIENTS, "parameter of a list", listed,
                       names_at(of(have, "query"), "listLocks"))
 
 
@@ -340,7 +340,7 @@ def test(given: Given) -> None:
     elsewhere(CLIENTS, "| 410 | `cursor_expired` |", "| 400 | `cursor_end` |",
               "code cursor_end 400")
     elsewhere(CLIENTS, "&page_size=", "&size=", "query size listLocks")
-    elsewhere(CLIENTS, "| `page_size` |", "| `size` |", "argument size")
+    elsewhere(CLIENTS, "| `page_size` |", "| `size` |", "parameter of a list size")
     for path, old, new in (
             ("api/clients/python/src/redlockd/_talk.py", '"too_many_readers"',
              '"many_readers"'),

@@ -187,9 +187,9 @@ DEFECTS = [
         "        if (contender != NULL && contender->count == 1)\n",
         "        if (contender != NULL)\n"), Edit(
         "server/engine/waiting/waits.c",
-        "            tell_of_loss(tried, place->waiter, operation, now_us);\n",
+        "            notify_loss(tried, place->waiter, operation, now_us);\n",
         "            if (tried->count == 1)\n"
-        "                tell_of_loss(tried, place->waiter, operation,\n"
+        "                notify_loss(tried, place->waiter, operation,\n"
         "                             now_us);\n")]),
     plant("repeat that does not ask anew", "sim", "regained",
           "server/engine/waiting/waitqueue.c",
@@ -426,6 +426,6 @@ DEFECTS = [
           "it->is_clock_good && !rules_is_outdated(members, i))", "it->is_clock_good)"),
     plant("second probe before all knew of the incarnation", "unit eligibility",
           "each_is_probed_again_once_all_of_them_know", "server/engine/voting/rules.c",
-          "members->node[teller].probed_us >= asked->since_us) {",
-          "members->node[teller].probed_us > 0) {"),
+          "members->node[reporter].probed_us >= asked->since_us) {",
+          "members->node[reporter].probed_us > 0) {"),
 ] + ASKING + SPREADING + MISTAKES + LACKING + BACKUPS

@@ -32,8 +32,8 @@ IN_SIMULATOR = [
             "    if (asked->joins != joins) {\n",
             "    if (asked->joins != joins && now_us < 0) {\n"), Edit(
             "server/engine/voting/rules.c",
-            "members->node[teller].probed_us >= asked->since_us) {\n",
-            "members->node[teller].probed_us >=\n"
+            "members->node[reporter].probed_us >= asked->since_us) {\n",
+            "members->node[reporter].probed_us >=\n"
             "                   it->sighted_us +\n"
             "                       members->settings.node_timeout_us) {\n"),
         Edit(

@@ -50,6 +50,9 @@ class Metronome(threading.Thread):
                    default=0)
 
 
+Place = tuple[int, str, str]  # a lock's id, a node, a resource
+
+
 @dataclass
 class Window:
     """A calm time."""
@@ -60,6 +63,9 @@ class Window:
     stills: list[tuple[int, int]] = field(default_factory=list)
     found: list[Violation] = field(default_factory=list)
     judged: set[int] = field(default_factory=set)  # locks that were looked at
+    # of a lock on a node, under a name: something else is there; when it had gone
+    others: set[Place] = field(default_factory=set)
+    gone: dict[Place, int] = field(default_factory=dict)
 
     @property
     def slack(self) -> int:

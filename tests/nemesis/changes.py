@@ -1,7 +1,7 @@
 """What an operator changes while all goes on, and how he errs: a name moves to
 another machine, limits change, servers are restarted one after the other; some
 have a wrong address for a while, or a server with a wrong configuration runs
-beside them, which clients ask as well. See Changing nodes or limits in
+beside them, which clients ask as well. See Change nodes or limits in
 docs/operations.md.
 """
 from __future__ import annotations

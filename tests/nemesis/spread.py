@@ -1,8 +1,12 @@
 """Whether locks that are held are on all nodes: read from the nodes themselves.
 
   spread  in calm times, a second after it was granted or extended, a lock is on
-          each node, unless something else is there; a server that waits longer
-          for nodes than others has as much more time
+          each node, unless something else is there, or was there less than a
+          second ago; a server that waits longer for nodes than others has as
+          much more time
+
+Something else may be there for long: what a server with a longer node timeout
+has replicated behind a release through another one stays until its TTL ends.
 """
 from __future__ import annotations
 
@@ -41,6 +45,8 @@ end
 return table.concat(out, ',')
 """
 
+States = dict[str, dict[str, str]]  # of each node, by resource
+
 
 @dataclass(frozen=True)
 class Held:
@@ -51,6 +57,13 @@ class Held:
     resources: tuple[str, ...]
     last: str  # the call from which on its time counts
     end: int   # until when it is held at least
+    since: int = 0  # when that was answered
+    limit: int = 0  # how long its server may take
+
+    def has(self, state: str) -> bool:
+        """On one node, under one name."""
+        return state == f"{self.number}." if self.mode == EXCLUSIVE else \
+            f"{self.number}~" in state
 
 
 def lacks(held: Held, state: str) -> bool:
@@ -65,7 +78,7 @@ def lacks(held: Held, state: str) -> bool:
 
 def held_locks(calls: list[Call], window: Window, at: int,
                limit: Callable[[Call], int]) -> Iterator[Held]:
-    """Those of which it is due. limit: how long the server of a call may take."""
+    """Those that are. limit: how long the server of a call may take."""
     locks = {lock.id: lock for its in group(calls).values() for lock in its}
     for lock in locks.values():
         held = _held(lock, window, at, limit)
@@ -88,19 +101,40 @@ def _held(lock: Lock, window: Window, at: int,
     last = max(calls, key=lambda call: call.done)
     longest = max(limit(call) for call in calls)
     end = max(call.end for call in grants)
-    if window.deadline(last.done, longest) > at or end <= at:
+    if end <= at:
         return None
     return Held(lock.id, lock.number, last.mode, lock.grant.resources,
-                str(last), end)
+                str(last), end, last.done, longest)
 
 
-def compare(held: Iterable[Held], states: dict[str, dict[str, str]],
+def note_others(held: Iterable[Held], states: States, window: Window,
+                at: int) -> None:
+    """What else is there, and what was there when somebody looked last."""
+    for one in held:
+        for node, its in states.items():
+            for name in one.resources:
+                place = one.id, node, name
+                if not lacks(one, its[name]) and not one.has(its[name]):
+                    window.others.add(place)
+                elif place in window.others:
+                    window.others.remove(place)
+                    window.gone[place] = at
+
+
+def is_due(one: Held, window: Window, at: int, gone: int = 0) -> bool:
+    """gone: when what was there instead had gone."""
+    return window.deadline(max(one.since, gone), one.limit) <= at
+
+
+def compare(held: Iterable[Held], states: States, window: Window,
             at: int) -> list[Violation]:
-    """states: of each node, by resource."""
+    """at: before the nodes were read."""
     found = []
     for one in held:
         without = [f"{node} {name}" for node, its in states.items()
-                   for name in one.resources if lacks(one, its[name])]
+                   for name in one.resources if lacks(one, its[name]) and
+                   is_due(one, window, at,
+                          window.gone.get((one.id, node, name), 0))]
         if without:
             found.append(Violation(
                 "spread", f"number {one.number}, {one.mode}, is not on "
@@ -118,19 +152,22 @@ def read(node: Node, names: list[str]) -> dict[str, str]:
 
 class Spread(Calm):
     def look_at(self, window: Window) -> None:
-        """Locks that are due before the nodes are read, and held behind it."""
-        window.late = self.metronome.worst(window.begin, now())
-        before = list(held_locks(self._lately(), window, now(), self._limit))
+        """Locks that are held before the nodes are read, and behind it."""
+        begin = now()
+        window.late = self.metronome.worst(window.begin, begin)
+        before = list(held_locks(self._lately(), window, begin, self._limit))
         names = sorted({name for one in before for name in one.resources})
         if not names:
             return
         states = {node.name: read(node, names) for node in self.cluster.nodes}
         at = now()
-        after = {one.id for one in held_locks(self._lately(), window, at,
-                                              self._limit)}
-        held = [one for one in before if one.id in after]
-        window.judged |= {one.id for one in held}
-        for violation in compare(held, states, at):
+        after = {one for one in held_locks(self._lately(), window, at,
+                                           self._limit)}
+        held = [one for one in before if one in after]
+        note_others(held, states, window, at)
+        due = [one for one in held if is_due(one, window, begin)]
+        window.judged |= {one.id for one in due}
+        for violation in compare(due, states, window, begin):
             if violation.text not in {one.text for one in window.found}:
                 window.found.append(violation)
 

@@ -6,7 +6,8 @@ from calm import Window
 from history import MS, SECOND, SHARED
 from nodes import Node, Redis
 from script import BASE, scenes
-from spread import Held, compare, held_locks, lacks, read
+from spread import (Held, compare, held_locks, is_due, lacks, note_others,
+                    read)
 
 NUMBER = 1795221641865000
 
@@ -39,10 +40,10 @@ repeated:
 
 def _due(name: str, at_ms: float, window: Window | None = None) -> list[int]:
     """Numbers of those that must be everywhere at that moment."""
-    window = window or Window(BASE)
+    window, at = window or Window(BASE), BASE + int(at_ms * MS)
     return [one.number for one in held_locks(
-        HISTORIES[name].play().calls, window, BASE + int(at_ms * MS),
-        lambda call: SECOND)]
+        HISTORIES[name].play().calls, window, at, lambda call: SECOND)
+        if is_due(one, window, at)]
 
 
 def test_due() -> None:
@@ -79,10 +80,42 @@ def test_lacks() -> None:
 def test_compare() -> None:
     """One node is enough, and each of several resources counts."""
     held = Held(1, NUMBER, "exclusive", ("a", "b"), "", 0)
-    has = {"a": f"{NUMBER}.", "b": f"{NUMBER}."}
-    assert not compare([held], {"node0": has, "node1": has}, 0)
-    [found] = compare([held], {"node0": has, "node1": has | {"b": "nothing"}}, 0)
+    has, late = {"a": f"{NUMBER}.", "b": f"{NUMBER}."}, SECOND
+    window = Window(0)
+    assert not compare([held], {"node0": has, "node1": has}, window, late)
+    states = {"node0": has, "node1": has | {"b": "nothing"}}
+    [found] = compare([held], states, window, late)
     assert found.invariant == "spread" and "node1 b" in found.text, found
+
+
+def _missing_at(held: Held, looks: list[tuple[int, str]]) -> list[int]:
+    """What a node has at these ms: when it is said to lack the lock."""
+    window, found = Window(0), []
+    for at_ms, state in looks:
+        states = {"node0": {"a": state}}
+        note_others([held], states, window, at_ms * MS)
+        if compare([held], states, window, at_ms * MS):
+            found.append(at_ms)
+    return found
+
+
+def test_others() -> None:
+    """From when something else has gone, the lock has its time anew."""
+    reader = Held(1, NUMBER, SHARED, ("a",), "", 0, 0, SECOND)
+    writer = Held(1, NUMBER, "exclusive", ("a",), "", 0, 0, SECOND)
+    ats = (200, 2000, 2200, 3400, 3500)
+    for held, other in ((writer, "~"), (writer, f"{NUMBER + 1}."),
+                        (reader, f"{NUMBER + 1}."), (reader, "other")):
+        states = [other, other, "nothing", "nothing", "nothing"]
+        assert _missing_at(held, list(zip(ats, states))) == [3500], other
+        states[3] = other  # another one
+        assert _missing_at(held, list(zip(ats, states))) == [], other
+    for held, own in ((writer, f"{NUMBER}."), (reader, f"~{NUMBER}~")):
+        states = [own, own, "nothing", "nothing", "nothing"]
+        assert _missing_at(held, list(zip(ats, states))) == [2200, 3400, 3500]
+        states = ["nothing"] * 5
+        assert _missing_at(held, list(zip(ats, states))) == [2000, 2200, 3400,
+                                                             3500]
 
 
 def test_read(node: Node) -> None:

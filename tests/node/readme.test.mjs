@@ -1,4 +1,4 @@
-// The blocks of the pages, as they are, and the program of types/, over real
+// The blocks of the README, as they are, and the program of types/, over real
 // servers; see servers.py.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -14,11 +14,10 @@ import { eventually } from "./lib.mjs";
 const ROOT = process.env.ROOT;
 const { urls } = JSON.parse(process.env.SERVERS);
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-const PAGES = ["api/clients/node/README.md", "docs/api.md"];
+const PAGE = "api/clients/node/README.md";
 
-const blocks = PAGES.flatMap((page) =>
-  [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```js\n(.*?)^```$/gms)]
-    .map(([, text]) => text));
+const blocks = [...readFileSync(join(ROOT, PAGE), "utf8")
+  .matchAll(/^```js\n(.*?)^```$/gms)].map(([, text]) => text);
 
 /** Starts a program in the folder of the tests. */
 function start(file) {
@@ -41,7 +40,7 @@ async function completes({ said, ended }) {
 function write(text) {
   mkdirSync(join(HERE, "blocks"), { recursive: true });
   const file = join(HERE, "blocks", `${blocks.indexOf(text)}.mjs`);
-  // where the pages say that the server is
+  // where the page says that the server is
   writeFileSync(file, text.replaceAll("http://127.0.0.1:8080", urls[0]));
   return file;
 }

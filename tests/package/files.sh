@@ -26,7 +26,7 @@ is_same_process() {
 
 has_reloaded() {
     expect active active "$(inside systemctl is-active redlockd)" &&
-        expect status 'serving on 127.0.0.1:8080 over 1 nodes' \
+        expect status 'serving on 127.0.0.1:8080 with 1 nodes' \
             "$(show StatusText)"
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The audit log under load, rotated by the real logrotate: with the file of the
-Debian package, and with the one that docs/operations.md shows. No line is lost,
+Debian package, and with the one that docs/reference/audit.md shows. No line is lost,
 cut or doubled, and the new files are as the old ones.
 
 rotate.py [TEST...]
@@ -53,7 +53,7 @@ def of_package(world: Audited) -> str:
 
 
 def of_docs(world: Audited) -> str:
-    text = (ROOT / "docs/operations.md").read_text()
+    text = (ROOT / "docs/reference/audit.md").read_text()
     block, = re.findall(r"^```\n(/var/log/redlockd/audit.log \{\n.*?\n\})\n```$",
                         text, re.M | re.S)
     for there, here in (("/var/log/redlockd/audit.log",

@@ -107,7 +107,7 @@ starts() {
     configure REDLOCKD_DRAIN_MS 300
     inside systemctl enable --now redlockd &&
         expect active active "$(inside systemctl is-active redlockd)" &&
-        expect status 'serving on 127.0.0.1:8080 over 1 nodes' \
+        expect status 'serving on 127.0.0.1:8080 with 1 nodes' \
             "$(show StatusText)" &&
         eventually 20 is_ready
 }
@@ -157,7 +157,7 @@ reloads() {
     inside systemctl reload redlockd &&
         eventually 10 is_ready &&
         expect process "$before" "$(show MainPID)" &&
-        expect status 'serving on 127.0.0.1:8080 over 1 nodes' \
+        expect status 'serving on 127.0.0.1:8080 with 1 nodes' \
             "$(show StatusText)"
 }
 

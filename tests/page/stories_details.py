@@ -240,7 +240,7 @@ def a_watch_that_is_refused_is_told(browser: Browser,
         enter(browser, "reader-token")
         open_details(browser, "refused")
         browser.run("sessionStorage.setItem('token', 'limited-token')")
-        eventually(lambda: "more requests than it may" in
+        eventually(lambda: "rate of requests" in
                    browser.text("#details-failure"), "the limit")
         browser.looks_good()
         browser.run("sessionStorage.setItem('token', 'reader-token')")

@@ -208,7 +208,7 @@ def clocks_apart_are_marked(browser: Browser, _: Service) -> None:
     nodes = [node("good", clock_lead_ms=-250), node("late", clock_lead_ms=-251),
              node("early", clock_lead_ms=90000, clock_steps=2), node("new"),
              node("off", "skewed", "its clock is 900 ms ahead of the others; "
-                                   "set it right", clock_lead_ms=900)]
+                                   "correct it", clock_lead_ms=900)]
     with faked(browser, nodes=[node_list(*nodes)]):
         eventually(lambda: browser.row("late"), "the nodes")
         section = "#runbook-redlockdnodeclockisoff"

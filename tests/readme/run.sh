@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Pastes what README.md and docs/ show after "$ " into a shell, over a stack of
-# its own or the one that serves at $1 (host:port), and compares what comes out.
+# Pastes what the pages show after "$ " into a shell, over a stack of its own or
+# the one that serves at $1 (host:port), and compares what comes out.
 # Numbers, tokens and times may differ. README_LISTEN says where its own serves.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -60,7 +60,8 @@ wait_for_all() {
 wait_for_all
 
 # A page that talks to the nodes lets one hang: only if it is ours.
-mapfile -t pages < <(printf '%s\n' README.md; find docs -name '*.md' | sort)
+mapfile -t pages < <(printf '%s\n' README.md api/clients/examples/README.md
+    find docs -name '*.md' | sort)
 # for machines of their own: `make production`
 mapfile -t pages < <(printf '%s\n' "${pages[@]}" | grep -v production)
 [ $# -eq 0 ] || mapfile -t pages < <(grep -L '^\$ redis-cli' "${pages[@]}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pastes the runbooks of docs/operations.md, "Changing nodes or limits", into
+"""Pastes the runbooks of docs/operations.md, "Change nodes or limits", into
 bash: each row of the table, behind the functions above it, over a stack of its
 own. The hosts of the docs are ports of loopback. What the commands reach by ssh
 is a folder with the environment file of the package, and a redlockd that
@@ -63,7 +63,7 @@ while [ -e "$SERVER/restart" ]; do sleep 0.05; done
 def read_page() -> tuple[str, dict[str, str]]:
     """The functions, and the commands of each row."""
     page = (ROOT / "docs/operations.md").read_text()
-    section = page.split("\n## Changing nodes or limits\n")[1].split("\n## ")[0]
+    section = page.split("\n## Change nodes or limits\n")[1].split("\n## ")[0]
     functions = re.search(r"```sh\n(.*?)```", section, re.S)
     assert functions
     rows = re.findall(r"^\| (.*?) \| `(.*?)`.* \|$", section, re.M)

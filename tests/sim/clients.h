@@ -48,7 +48,7 @@
  *   foreign    a server of the same epoch but another configuration takes no
  *              admission from a node; once the first configuration has admitted
  *              one, it grants nothing unless nodes have forgotten that
- *   repaired   a lock that was extended without any faults is soon on all nodes
+ *   replicated a lock that was extended without any faults is soon on all nodes
  *   served     when holders release and a quorum votes, a client that waits has
  *              the lock within its time
  *   regained   … and so has, soon, a client that was granted it before and asks
@@ -65,7 +65,7 @@
  *   alive      no request, no reply and no signal ends a server's process
  *
  * Each is checked at every event that could break it: ledger.c; those
- * from "repaired" to "backups" at the end: endings.c.
+ * from "replicated" to "backups" at the end: endings.c.
  */
 #ifndef SIM_CLIENTS_H
 #define SIM_CLIENTS_H

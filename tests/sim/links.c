@@ -262,13 +262,13 @@ void simlink_break(struct world *world, int server, int node)
                             .tag = link->connection});
 }
 
-void simlinks_cut(struct world *world, int machine, bool is_told)
+void simlinks_cut(struct world *world, int machine, bool is_reported)
 {
     for (int i = 0; i < SIM_SERVERS; i++)
         for (int j = 0; j < SIM_NODES; j++) {
             const struct simlink *link = simlink_of(world, i, j);
             if (link->state == LINK_UP && link->met.machine == machine &&
-                is_told)
+                is_reported)
                 simlink_break(world, i, j);
         }
 }

@@ -87,9 +87,10 @@ void simlinks_abandon(struct world *world, int server);
  */
 void simlink_break(struct world *world, int server, int node);
 
-/* Ends all connections to the machine; is_told: the servers learn it at once.
+/* Ends all connections to the machine; is_reported: the servers learn it at
+ * once.
  */
-void simlinks_cut(struct world *world, int machine, bool is_told);
+void simlinks_cut(struct world *world, int machine, bool is_reported);
 
 /* The node owes a reply: it is given up if it sends nothing for a second. */
 void simlink_watch(struct world *world, int server, int node);

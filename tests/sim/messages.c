@@ -10,7 +10,11 @@
 #include "news.h"
 #include "world.h"
 
-enum { PENDING_MAX = 48, LATE_MOST_US = 6000000 };
+enum {
+    PENDING_MAX = 48,
+    LATE_MOST_US = 6000000,
+    TURN_US = 3000, /* of a busy server's loop */
+};
 
 static struct message *take_message(struct world *world)
 {
@@ -59,6 +63,19 @@ static int64_t next_arrival(struct world *world, const struct simlink *link,
     return at_us > last_us ? at_us : last_us;
 }
 
+/*
+ * What the server is told of when the call was sent: the calls of one turn
+ * leave as one batch, and have the time of the first, which may be a call of
+ * another client.
+ */
+static int64_t batch_began_us(struct world *world, int server,
+                              const struct simlink *link)
+{
+    int64_t now_us = server_clock(&world->servers[server]);
+    return world->is_busy ? at_least(now_us - TURN_US, link->met.began_us)
+                          : now_us;
+}
+
 enum vote message_send(struct world *world, int server, int node,
                        const struct call *call, uint64_t tag)
 {
@@ -77,7 +94,7 @@ enum vote message_send(struct world *world, int server, int node,
     message->is_lost = message->is_doubled = false;
     message->late_us = 0;
     message->tag = tag;
-    message->sent_us = server_clock(&world->servers[server]);
+    message->sent_us = batch_began_us(world, server, link);
     message->left_us = world->now_us;
     message->due_us =
         world->now_us + world->servers[server].options.node_timeout_us;

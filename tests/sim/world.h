@@ -59,6 +59,7 @@ struct world {
     bool has_full;     /* machines have no memory left, now and then */
     bool has_lists;    /* the names change again and again: a tenth of all */
     bool has_backups;  /* each of which attaches as a replica: a few of all */
+    bool is_busy;      /* clients beside ours begin each batch of the servers */
     bool is_tracing;   /* set it before world_init, like only */
     uint64_t only;     /* bit per fault that may happen; 0: the seed chooses */
     int64_t node_timeout_us; /* of servers: short, or the default; mostly */

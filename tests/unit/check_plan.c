@@ -265,7 +265,7 @@ static const struct scene {
     {"bbeee", PLAN_PAUSE, .has = {"epoch: 3 is too high", "these names", NEXT},
      .epoch = 3, .first_start = FIRST_START_NO},
     {"dvvvv", PLAN_GOES_ON,
-     .has = {"h:1: is out of reach (refused)", "vote: a\n"}},
+     .has = {"h:1: is unreachable (refused)", "vote: a\n"}},
     {"---vv", PLAN_UNKNOWN, .has = {"2 of 5"}, .lacks = "pause"},
     {"eeevv", PLAN_PAUSE,
      .has = {"vote: a (within 67 s), b (within 67 s), c (within 67 s)\n",
@@ -273,7 +273,7 @@ static const struct scene {
     {"mmxvv", PLAN_PAUSE,
      .has = {"votes: 2 of 5", "vote: a, b, c\n", "until more"}},
     /* nothing is admitted beside nodes of other names */
-    {"fevvv", PLAN_GOES_ON, .has = {"is not admitted beside", "vote: a, b\n"}},
+    {"fevvv", PLAN_GOES_ON, .has = {"is not admitted while", "vote: a, b\n"}},
     {"eeeee", PLAN_PAUSE, .has = {"pause: 4 s", "together"}, .lacks = "note",
      .first_start = FIRST_START_YES},
     {"eeeee", PLAN_PAUSE, .has = {"pause: 67 s", "--first-start yes"},
@@ -285,7 +285,7 @@ static const struct scene {
     {"ggggg", PLAN_PAUSE, .has = {"epoch: 7 is too high", NEXT, "67 s"},
      .lacks = "missing", .epoch = 7},
     {"sssss", PLAN_PAUSE,
-     .has = {"epoch: 2 is too low", "carry 5", "--config-epoch 6", "67 s"},
+     .has = {"epoch: 2 is too low", "have epoch 5", "--config-epoch 6", "67 s"},
      .lacks = "missing", .epoch = 2},
     {"ggggg", PLAN_REFUSED,
      .has = {"epoch: 2 replaces other", "5 old names, 0",
@@ -307,8 +307,9 @@ static const struct scene {
     {"oooTT", PLAN_PAUSE, .has = {LATER, "67 s"}, .epoch = 2},
     {"-oooo", PLAN_PAUSE, .has = {"missing: a\n", SOON}, .epoch = 2},
     /* story 65: the old names could go on, unless somebody says otherwise */
-    {"eeeoo", PLAN_REFUSED, .has = {"is left alone", "5 old names, 2", REFUSED},
-     .lacks = "pause", .epoch = 2},
+    {"eeeoo", PLAN_REFUSED,
+     .has = {"is not changed", "5 old names, 2", REFUSED}, .lacks = "pause",
+     .epoch = 2},
     {"eeeoo", PLAN_PAUSE, .has = {"pause: 67 s"}, .epoch = 2,
      .has_take_over = true},
     /* story 65: no old name is here */

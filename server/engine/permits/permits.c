@@ -219,7 +219,7 @@ static struct permit *find_asking(const struct pool *pool)
 }
 
 /* All of the queue are informed, and one knows which slots it has. */
-static void note_told(struct pool *pool, int64_t now_us)
+static void note_reported(struct pool *pool, int64_t now_us)
 {
     struct permit *it, *asking = find_asking(pool);
     pool_note_query(pool, now_us);
@@ -242,8 +242,8 @@ static bool query_end(struct permits *permits, struct pool *pool)
         return false;
     pool->is_queried = false;
     call_next(permits, turns_end(pool->payer, pool->query.count));
-    if (outcome == QUERY_TOLD)
-        note_told(pool, now_us);
+    if (outcome == QUERY_REPORTED)
+        note_reported(pool, now_us);
     else
         note_failure(permits, pool, outcome, now_us);
     return true;
@@ -792,7 +792,7 @@ void permits_on_release(struct permits *permits, struct span names)
 
 /*
  * True if this is news: of the present lock of the slot, or of a later one. It
- * counts the nodes that told of this release.
+ * counts the nodes that announced this release.
  */
 static bool permits_is_news(const struct pool *pool, int slot, int64_t number,
                             int node)
@@ -821,21 +821,22 @@ void permits_on_announced(struct permits *permits, int node,
         !permits_is_news(pool, slot, number, node))
         return;
     int64_t now_us = environment_now(permits->env);
-    int told = nodeset_count(pool->news[slot].nodes);
+    int reported = nodeset_count(pool->news[slot].nodes);
     int quorum = quorum_of(permits->env->settings.nodes);
     if (now_us < pool->distrust_us) {
-        int64_t at_us = now_us + (told < quorum ? ANNOUNCEMENTS_ENOUGH_US : 0);
-        if ((told == 1 || told == quorum) &&
+        int64_t at_us =
+            now_us + (reported < quorum ? ANNOUNCEMENTS_ENOUGH_US : 0);
+        if ((reported == 1 || reported == quorum) &&
             permit_first_waiting(pool) != NULL) {
             pool->woken_by = HANDOVER_ANNOUNCEMENT;
             retry_at(permits, pool,
                      at_least(at_us, pool->query_us + gap_us(pool)));
         }
-    } else if (told == quorum) {
+    } else if (reported == quorum) {
         pool->woken_by = HANDOVER_ANNOUNCEMENT;
         pool_note_free(pool, slot);
         permits_run(permits, pool);
-    } else if (told == 1) {
+    } else if (reported == 1) {
         pool_free_later(pool, slot, now_us + ANNOUNCEMENTS_ENOUGH_US);
         (void)permit_set_pool_timer(permits, pool);
     }

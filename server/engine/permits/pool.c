@@ -180,7 +180,7 @@ enum query_outcome query_outcome(const struct query *query)
     }
     bool is_clear =
         (free >= query->wanted || open == 0) && is_own_clear(query, pending);
-    return is_clear || pending == 0 ? QUERY_TOLD : QUERY_OPEN;
+    return is_clear || pending == 0 ? QUERY_REPORTED : QUERY_OPEN;
 }
 
 struct slotset query_own(const struct query *query)
@@ -356,10 +356,10 @@ void pool_note_free(struct pool *pool, int slot)
 }
 
 /* Whether what was believed free is free, without a try. */
-static void judge_hints(struct pool *pool, const struct slotset *told,
+static void judge_hints(struct pool *pool, const struct slotset *reported,
                         const struct slotset *free)
 {
-    struct slotset believed = *told, right;
+    struct slotset believed = *reported, right;
     slotset_remove(&believed, &pool->taken);
     right = believed;
     slotset_keep(&right, free);
@@ -371,15 +371,15 @@ static void judge_hints(struct pool *pool, const struct slotset *told,
 void pool_note_query(struct pool *pool, int64_t now_us)
 {
     const struct query *query = &pool->query;
-    struct slotset told = slotset_below(query->count);
-    struct slotset taken = told, free = query_free(query);
+    struct slotset reported = slotset_below(query->count);
+    struct slotset taken = reported, free = query_free(query);
     int64_t rest_ms = query_rest_ms(query);
     slotset_remove(&taken, &free);
     slotset_remove(&pool->later, &taken);
-    slotset_remove(&told, &pool->touched);
-    judge_hints(pool, &told, &free);
-    slotset_remove(&pool->taken, &told);
-    slotset_keep(&taken, &told);
+    slotset_remove(&reported, &pool->touched);
+    judge_hints(pool, &reported, &free);
+    slotset_remove(&pool->taken, &reported);
+    slotset_keep(&taken, &reported);
     slotset_join(&pool->taken, &taken);
     pool->free_from_us = rest_ms >= 0 ? now_us + rest_ms * US_PER_MS : 0;
     pool->informed = pool->queried;

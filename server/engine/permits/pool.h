@@ -63,21 +63,21 @@ int slotset_nth(const struct slotset *set, int n);
 /* ---- queries ------------------------------------------------------------- */
 
 /*
- * Which slots of a pool are free, as the nodes tell when each is asked once. An
- * acquire decides who gets a slot: this only tells which are worth a try.
+ * Which slots of a pool are free, as the nodes report when each is asked once.
+ * An acquire decides who gets a slot: this only tells which are worth a try.
  *
  * A slot is free if a majority of the configured nodes has no key there. It is
  * taken if no answer that is still to come could make it free.
  *
  * A query may ask for the slots that a client has already, by its key hash. A
  * lock that is held shows in the answers of any quorum, be it on one node. So
- * does what a lost try left behind on a node that is away. If more slots show
+ * does what a lost try left behind on an unreachable node. If more slots show
  * than the client wants, those that most nodes have are its own, and answers
  * that are still to come are waited for.
  */
 enum query_outcome {
     QUERY_OPEN, /* an answer that is still to come may matter */
-    QUERY_TOLD,
+    QUERY_REPORTED,
     QUERY_REFUSED,   /* a majority's ACL denies the keys */
     QUERY_NO_QUORUM, /* too few nodes answered */
 };

@@ -10,19 +10,23 @@ static const struct {
     const char *detail;
 } ballots[BALLOT_KINDS] = {
     [VOTE_PENDING] = {"pending",
-                      "not needed: the outcome was certain without it"},
+                      "not needed: the outcome was certain without this node"},
     [VOTE_GRANTED] = {"granted", "the lock was set on this node"},
     [VOTE_EXTENDED] = {"extended", "the node had the token"},
     [VOTE_DELETED] = {"deleted", "the lock was deleted on this node"},
     [VOTE_HELD] = {"held", "the node has another value for this resource"},
     [VOTE_FREE] = {"free", "the node has no lock for this resource"},
-    [VOTE_UNASKED] = {"unasked", "the node was not asked, as it hardly has "
-                                 "the lock"},
+    [VOTE_UNASKED] =
+        {"unasked",
+         "the node was not queried, as it is unlikely to have the lock"},
     [VOTE_STALE] = {"stale", "the node accepted a higher fencing token"},
-    [VOTE_DONE] = {"done", "the node carried the command out"},
-    [VOTE_CHANGED] = {"changed", "the node's state had changed by then"},
-    [VOTE_NOT_ADMITTED] = {"quarantined",
-                           "the node does not carry this server's admission"},
+    [VOTE_DONE] = {"done", "the node executed the command"},
+    [VOTE_CHANGED] =
+        {"changed",
+         "the node's state had changed before the command reached it"},
+    [VOTE_NOT_ADMITTED] =
+        {"quarantined",
+         "the node stores no admission of this server's configuration"},
     [VOTE_LATE] = {"late", "the command reached the node after its deadline"},
     [VOTE_OUT_OF_RANGE] = {"skewed",
                            "the node's clock is too far from the others"},
@@ -32,10 +36,11 @@ static const struct {
     [VOTE_UNANSWERED] = {"silent", "no reply within the node timeout"},
     [VOTE_DISCONNECTED] = {"unreachable", "there is no connection to the node"},
     [VOTE_STALLED] = {"stalled",
-                      "too many commands already wait for the node's replies"},
+                      "too many commands already wait for replies of the node"},
     [VOTE_UNREADABLE] = {"garbage", "the node sent an invalid reply"},
-    [VOTE_DISTRUSTED] = {"distrusted",
-                         "the node granted, but no longer qualified to vote"},
+    [VOTE_DISTRUSTED] =
+        {"distrusted",
+         "the node granted the lock, but was no longer allowed to vote"},
     UNFIT(NONE) = {"voting", "the node may vote"},
     UNFIT(LOADING) = {"loading", "the node is loading its dataset"},
     UNFIT(READ_ONLY) = {"read_only", "the node is a replica, not a master"},
@@ -55,33 +60,34 @@ static const struct {
     UNFIT(TOO_MANY) = {"too_many_clients", "the node is at its maxclients"},
     UNFIT(CLUSTER) = {"cluster", "the node belongs to a Redis Cluster"},
     UNFIT(EVICTS) = {"evicts", "the node would evict keys to free memory"},
-    UNFIT(TOO_OLD) = {"too_old", "the node runs too old a version"},
-    UNFIT(FAILED) = {"failed", "the node answered with an error"},
+    UNFIT(TOO_OLD) = {"too_old", "the node's version of Redis is too old"},
+    UNFIT(FAILED) = {"failed", "the node replied with an error"},
     UNFIT(GARBAGE) = {"garbage", "the node sent an invalid reply"},
     UNFIT(UNREACHABLE) = {"unreachable", "there is no connection to the node"},
     UNFIT(TLS_FAILED) = {"tls_failed",
-                         "no TLS connection to the node can be made"},
+                         "the TLS handshake with the node failed"},
     UNFIT(SILENT) = {"silent", "no reply within the node timeout"},
     UNFIT(MOVED) = {"moved",
-                    "the node's name or address now belongs to another "
-                    "server"},
+                    "the node's name or address now leads to another server"},
     UNFIT(UNCONFIRMED) = {"unconfirmed",
                           "no new connection has confirmed the node recently"},
-    UNFIT(DUPLICATE) = {"duplicate", "one server answers to two of the names"},
+    UNFIT(DUPLICATE) = {"duplicate",
+                        "two of the names lead to the same server"},
     UNFIT(ADMITTING) = {"admitting", "its permission to vote is being checked"},
-    UNFIT(QUARANTINED) = {"quarantined",
-                          "the node does not carry this server's admission"},
+    UNFIT(QUARANTINED) =
+        {"quarantined",
+         "the node stores no admission of this server's configuration"},
     UNFIT(WAITING) = {"first_start", "the nodes are about to be admitted for "
                                      "the first time"},
-    UNFIT(SUPERSEDED) = {"superseded",
-                         "the node carries a newer configuration than this "
-                         "server"},
+    UNFIT(SUPERSEDED) =
+        {"superseded",
+         "the node stores a newer configuration than this server has"},
     UNFIT(OTHER) = {"other_configuration",
                     "the node serves another configuration of this epoch"},
     UNFIT(STEPPED) = {"clock_stepped", "the node's clock stepped"},
-    UNFIT(UNPROVEN) = {"clock_unproven",
-                       "the node's clock differs from the others, and is "
-                       "being watched"},
+    UNFIT(UNPROVEN) =
+        {"clock_unproven",
+         "the node's clock differs from the others, and is being measured"},
     UNFIT(SKEWED) = {"skewed", "the node's clock is too far from the others"},
 };
 

@@ -135,8 +135,8 @@ enum {
     INCARNATION_LEN = 26,     /* digits: a time, and chance */
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
     CALL_SCAN_MAX = 32000,    /* bytes that a scan finds; it stops at half */
-    CALL_TOKENS_TOLD = 100,   /* at most, by one call */
-    CALL_TRACE_MAX = 80,      /* a replication ID and two numbers */
+    CALL_TOKENS_REPORTED = 100, /* at most, by one call */
+    CALL_TRACE_MAX = 80,        /* a replication ID and two numbers */
     CALL_WITNESSES_MAX =
         (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + INCARNATION_LEN + 2),
 };
@@ -317,8 +317,8 @@ struct call_reply {
                           replace, 0: there is none */
     int64_t listeners; /* deleted: connections that were told; 0: none, or
                           nobody listens */
-    struct span value; /* held: the first VALUE_MAX bytes; empty: foreign, or
-                          a shared lock */
+    struct span value; /* held: the first VALUE_MAX bytes; empty: another type,
+                          or a shared lock */
     int64_t holders;   /* held, of a shared lock: how many */
     struct call_probe probe; /* probe */
     int64_t cursor;          /* scan: where to go on; 0: this was all */

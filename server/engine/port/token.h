@@ -61,7 +61,7 @@ enum { FENCE_WINDOW_US = 2000000 };
  * alike behind the number, with TOKEN_NONCE_BYTES.
  *
  * Nothing else is ever compared with a value on the nodes: a client that sent
- * "1" could delete a foreign key with this value.
+ * "1" could delete a key of another library with this value.
  */
 
 enum {
@@ -86,8 +86,8 @@ size_t token_make(char token[TOKEN_MAX],
 /* True for 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
 bool token_is_owner(struct span text);
 
-/* False for a foreign value, without the form of our tokens. The parts lie in
- * the text. */
+/* False for a value of another library, without the form of our tokens. The
+ * parts lie in the text. */
 bool token_parse(struct span text, struct token_parts *parts);
 bool token_is_ours(struct span text);
 

@@ -118,8 +118,9 @@ void forced_end_inspection(struct forced *forced)
 {
     forced->is_releasing = true;
     if (forced->inspections++ == 0)
-        forced->inspections_max = (int)at_most(
-            PATIENCE * (2 + forced->left / CALL_TOKENS_TOLD), INSPECTIONS_MAX);
+        forced->inspections_max =
+            (int)at_most(PATIENCE * (2 + forced->left / CALL_TOKENS_REPORTED),
+                         INSPECTIONS_MAX);
 }
 
 /* ---- releases ----------------------------------------------------------- */

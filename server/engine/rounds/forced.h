@@ -19,10 +19,10 @@
  * later: how long that takes is up to another server. So no lock is released
  * whose acquire began after the answer.
  *
- * A node reports CALL_TOKENS_TOLD tokens at a time, those that end first, and
- * these are then released: so each inspection finds others, until no node has
- * more than it reports. Readers who come meanwhile are released, too. If they
- * come faster than that, the outcome is unknown after four times as many
+ * A node reports CALL_TOKENS_REPORTED tokens at a time, those that end first,
+ * and these are then released: so each inspection finds others, until no node
+ * has more than it reports. Readers who come meanwhile are released, too. If
+ * they come faster than that, the outcome is unknown after four times as many
  * inspections as the first readers needed.
  */
 #ifndef REDLOCKD_FORCED_H

@@ -468,10 +468,10 @@ static bool operation_settle(struct operation *it, enum outcome outcome)
     it->operations->in_flight--;
     it->result.outcome = outcome;
     if (it->forced == NULL || outcome != OUTCOME_RELEASED)
-        result_tell_votes(&it->result, &it->round);
+        result_report_votes(&it->result, &it->round);
     if (outcome == OUTCOME_GRANTED || outcome == OUTCOME_EXTENDED) {
         it->result.token = token_of(it);
-        result_tell_token(&it->result, it->result.token);
+        result_report_token(&it->result, it->result.token);
     }
     if (on_settled != NULL)
         on_settled(it->request.client);
@@ -534,10 +534,10 @@ static bool on_verdict(struct operation *it, enum verdict verdict)
     if (verdict == VERDICT_NO_QUORUM)
         return on_no_quorum(it);
     if (verdict == VERDICT_HELD || verdict == VERDICT_FOUND)
-        result_tell_holder(&it->result, &it->round, median_us(it));
+        result_report_holder(&it->result, &it->round, median_us(it));
     if (it->request.call == LOCK_INSPECT && verdict != VERDICT_REFUSED)
-        result_tell_version(&it->result, &it->round,
-                            verdict == VERDICT_NOT_FOUND);
+        result_report_version(&it->result, &it->round,
+                              verdict == VERDICT_NOT_FOUND);
     return operation_settle(it, verdict == VERDICT_WON ? outcome_of_won(it)
                                                        : outcomes[verdict]);
 }
@@ -567,7 +567,7 @@ static bool on_force_verdict(struct operation *it, enum verdict verdict)
         return on_verdict(it, verdict);
     if (verdict == VERDICT_WON || names_count(it->request.resource) > 1) {
         forced->has_released = true;
-        result_tell_votes(&it->result, &it->round);
+        result_report_votes(&it->result, &it->round);
     }
     bool has_more = forced->left > 0; /* on a node that did not report it */
     if (has_more && forced->inspections < forced->inspections_max) {
@@ -652,7 +652,7 @@ static bool operation_decide(struct operation *it)
     struct round *round = &it->round;
     enum verdict verdict = operation_judge(it);
     if (verdict == VERDICT_OPEN ||
-        (round_with(round, VOTE_PENDING) & it->request.heard) != 0)
+        (round_with(round, VOTE_PENDING) & it->request.awaited) != 0)
         return false;
     int64_t now_us = environment_now(env);
     metrics_observe(&env->metrics->round_duration[round->kind],
@@ -924,7 +924,7 @@ const struct engine_result *operation_take(struct operation *it, int64_t now_us)
         return result;
     result->validity_ms = validity_ms(it, now_us);
     if (env_of(it)->settings.max_hold_ms > 0) /* else nobody asks */
-        result_tell_age(result, median_us(it));
+        result_report_age(result, median_us(it));
     if (result->validity_ms > 0)
         return result;
     if (result->outcome == OUTCOME_GRANTED)

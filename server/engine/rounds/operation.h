@@ -27,12 +27,12 @@
  * An acquire that finds the lock held with its own key hash repeats an earlier
  * acquire, whose answer may be lost or in use. (A shared one finds no other
  * holders, so each of its attempts may be a repeat; where a reader with its key
- * is later, nodes tell the number.) The next attempt replaces the earlier
+ * is later, nodes report the number.) The next attempt replaces the earlier
  * tokens, and is not undone where it did so: that would take the lock from a
  * client that relies on the earlier answer. If it is lost, the keys that it set
  * expire with their TTL, unless a later attempt replaces them: of a shared lock
- * the attempts of one request have tokens that begin alike, by which nodes tell
- * them from those of other requests with its key.
+ * the attempts of one request have tokens that begin alike, by which nodes
+ * distinguish them from those of other requests with its key.
  */
 #ifndef REDLOCKD_OPERATION_H
 #define REDLOCKD_OPERATION_H
@@ -80,8 +80,8 @@ struct request {
     /* acquire of a shared lock with a key: TOKEN_NONCE_BYTES with which the
        tokens of its earlier tries begin; NULL: there were none */
     const unsigned char *nonce;
-    uint16_t own;   /* bit per node: an earlier try may be there */
-    uint16_t heard; /* bit per node: no verdict before its answer */
+    uint16_t own;     /* bit per node: an earlier try may be there */
+    uint16_t awaited; /* bit per node: no verdict before its answer */
     enum request_owner owned_by;
     void *client;
 };

@@ -12,7 +12,7 @@ enum {
     STORE_BYTES = 256 * 1024 * 1024,
     PAUSE_US = 500000,
     MARGIN_US = 1000000, /* the moment of a disconnect is not known better */
-    TELL_US = 10000000,
+    REPORT_US = 10000000,
 };
 
 /* In a list of its queue. Resource and token follow. */
@@ -109,8 +109,9 @@ static enum debt_kind debts_kind_of(const struct debts *debts, int node,
     if (nodes_refusal(nodes, node, CALL_RELEASE) == STATE_NONE ||
         median_us == 0 || !token_parse(token, &parts))
         return DEBT_SURE;
-    int64_t away_us = now_us - debts->seen_us[node] - MARGIN_US;
-    return parts.number <= median_us - away_us ? DEBT_SURE : DEBT_UNLIKELY;
+    int64_t unreachable_us = now_us - debts->seen_us[node] - MARGIN_US;
+    return parts.number <= median_us - unreachable_us ? DEBT_SURE
+                                                      : DEBT_UNLIKELY;
 }
 
 static void note_dropped(struct debts *debts, enum debt_kind kind)
@@ -217,17 +218,18 @@ void debts_tick(struct debts *debts, int64_t now_us)
         send_all(debts, i, now_us);
     }
     uint64_t dropped = debts->env->metrics->releases_dropped;
-    if (dropped == debts->told || now_us < debts->told_us + TELL_US)
+    if (dropped == debts->reported || now_us < debts->reported_us + REPORT_US)
         return;
     log_write(
         LOG_WARN, "releases_dropped",
         (struct log_field[]){
-            LOG_N("count", (int64_t)(dropped - debts->told)),
-            LOG_S("detail", "too many releases wait for unreachable "
-                            "nodes: these keys stay until their TTL ends"),
+            LOG_N("count", (int64_t)(dropped - debts->reported)),
+            LOG_S("detail",
+                  "too many releases wait for unreachable nodes, so these were "
+                  "dropped: their keys stay until they expire"),
             LOG_END});
-    debts->told = dropped;
-    debts->told_us = now_us;
+    debts->reported = dropped;
+    debts->reported_us = now_us;
 }
 
 /* ---- releases ----------------------------------------------------------- */

@@ -71,8 +71,8 @@ struct debts {
     struct debt_queue queue[NODES_MAX][DEBT_KINDS];
     int64_t seen_us[NODES_MAX];   /* last connected */
     int64_t paused_us[NODES_MAX]; /* sends nothing before, after a refusal */
-    uint64_t told;                /* drops that the log has reported */
-    int64_t told_us;              /* time of the last report */
+    uint64_t reported;            /* drops that the log has reported */
+    int64_t reported_us;          /* time of the last report */
 };
 
 void debts_init(struct debts *debts, struct nodes *nodes);
@@ -131,7 +131,7 @@ struct release_ask {
     struct release_scope scope;
     int64_t tombstone_ms; /* by force: for so long no spread sets the key where
                              the first asking came; 0: it may */
-    struct ballot ballots[NODES_MAX]; /* told by node; PENDING: it was sent;
+    struct ballot ballots[NODES_MAX]; /* reported by node; PENDING: it was sent;
  STALLED: no memory */
 };
 

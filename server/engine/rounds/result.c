@@ -74,7 +74,8 @@ struct engine_result result_plain(enum outcome outcome, int total)
     };
 }
 
-void result_tell_votes(struct engine_result *result, const struct round *round)
+void result_report_votes(struct engine_result *result,
+                         const struct round *round)
 {
     static const enum vote as_asked[] = {
         [LOCK_ACQUIRE] = VOTE_GRANTED, [LOCK_EXTEND] = VOTE_EXTENDED,
@@ -92,7 +93,7 @@ void result_tell_votes(struct engine_result *result, const struct round *round)
         result->votes[i] = round_ballot(&round->votes[i]);
 }
 
-void result_tell_token(struct engine_result *result, struct span token)
+void result_report_token(struct engine_result *result, struct span token)
 {
     struct token_parts parts;
     if (!token_parse(token, &parts))
@@ -103,19 +104,19 @@ void result_tell_token(struct engine_result *result, struct span token)
     result->key_hash = parts.key_hash;
 }
 
-void result_tell_age(struct engine_result *result, int64_t median_us)
+void result_report_age(struct engine_result *result, int64_t median_us)
 {
     if (result->number > 0 && median_us >= result->number)
         result->held_ms = (median_us - result->number) / 1000;
 }
 
-void result_tell_holder(struct engine_result *result, const struct round *round,
-                        int64_t median_us)
+void result_report_holder(struct engine_result *result,
+                          const struct round *round, int64_t median_us)
 {
     int node, count = round_common_value(round, &node);
     if (count >= round->quorum) {
-        result_tell_token(result, round_value(round, node));
-        result_tell_age(result, median_us);
+        result_report_token(result, round_value(round, node));
+        result_report_age(result, median_us);
     }
     result->has_holder = true;
     result->holders = round_holders(round);
@@ -123,8 +124,8 @@ void result_tell_holder(struct engine_result *result, const struct round *round,
     result->remaining_ms = round_remaining_ms(round);
 }
 
-void result_tell_version(struct engine_result *result,
-                         const struct round *round, bool is_free)
+void result_report_version(struct engine_result *result,
+                           const struct round *round, bool is_free)
 {
     int node, count = round_common_value(round, &node);
     bool is_foreign = round_foreign(round) >= round->quorum;

@@ -75,14 +75,15 @@ struct engine_result {
 struct engine_result result_plain(enum outcome outcome, int total);
 
 /* From the deciding round: its start, and the votes. */
-void result_tell_votes(struct engine_result *result, const struct round *round);
+void result_report_votes(struct engine_result *result,
+                         const struct round *round);
 
 /* Number, owner and key hash of the token, if it has our form; borrowed. */
-void result_tell_token(struct engine_result *result, struct span token);
+void result_report_token(struct engine_result *result, struct span token);
 
 /* How long a lock of this number has been held. median_us: of the nodes'
  * clocks, as in fencing tokens; 0: unknown. */
-void result_tell_age(struct engine_result *result, int64_t median_us);
+void result_report_age(struct engine_result *result, int64_t median_us);
 
 /*
  * The remaining time of the values on a majority, of a shared lock that of its
@@ -91,12 +92,12 @@ void result_tell_age(struct engine_result *result, int64_t median_us);
  * been held. median_us: of the nodes' clocks, as in fencing tokens; 0:
  * unknown.
  */
-void result_tell_holder(struct engine_result *result, const struct round *round,
-                        int64_t median_us);
+void result_report_holder(struct engine_result *result,
+                          const struct round *round, int64_t median_us);
 
 /* What an inspection found: its version, and how many readers there are, also
  * if the nodes know different ones. */
-void result_tell_version(struct engine_result *result,
-                         const struct round *round, bool is_free);
+void result_report_version(struct engine_result *result,
+                           const struct round *round, bool is_free);
 
 #endif

@@ -317,8 +317,8 @@ enum verdict round_verdict(const struct round *round)
                 {VERDICT_FOUND, common, quorum},
                 refused,
                 no_quorum,
-                /* nobody could acquire it; foreign values have a version of
-                   their own, whichever reply comes first */
+                /* nobody could acquire it; values of other libraries have a
+                   version of their own, whichever reply comes first */
                 {VERDICT_BUSY, foreign, quorum},
                 {VERDICT_BUSY, held, too_many},
                 /* with those that did not vote, one may be on a majority */

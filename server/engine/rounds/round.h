@@ -39,7 +39,7 @@ struct round_vote {
     int64_t pttl_ms;       /* held: -1 no TTL */
     int64_t holders;       /* held: of a shared lock; 0: it is none */
     int64_t reader;        /* held: see round_reader_number */
-    size_t value_len;      /* held; 0: a shared lock, or a foreign type */
+    size_t value_len;      /* held; 0: a shared lock, or another type */
 };
 
 static inline struct ballot round_ballot(const struct round_vote *vote)

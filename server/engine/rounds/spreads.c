@@ -16,7 +16,8 @@ enum {
     TICKS_US = 25000,        /* the tick, which may be late */
     TRIES_AT_ONCE = 4,       /* then there are pauses between them */
     PAUSE_US = 50000,        /* the first one; then twice as long */
-    PAUSE_DOUBLED = 4,       /* so often, so it is 0.8 s */
+    PAUSE_DOUBLED = 3,       /* so often, so it is 0.4 s: it and the two checks
+                                behind it take less than a second */
     CHECKS_APART = 3,        /* node timeouts, at most */
     TOMBSTONE_TIMEOUTS = 4,  /* node timeouts: two checks and a creation */
     HASHED_AT = 1 + TOKEN_NUMBER_LEN, /* the random digits of a token */
@@ -282,6 +283,7 @@ static void spreads_check(struct spreads *spreads, struct spread *it,
     it->created = it->again = 0;
     it->step = SPREAD_CHECKING;
     it->check++;
+    it->before_us = it->check_us;
     it->check_us = it->answered_us = now_us;
     it->sent_end_us = end_us(it);
     int64_t deadline_us = at_most(now_us + timeout_us, it->until_us);
@@ -589,8 +591,10 @@ void spreads_on_reply(struct spreads *spreads, int node, uint64_t tag,
     if (it == NULL)
         return;
     bool is_check = (tag_round_of(tag) & 1) != 0;
-    /* one that was long on its way belongs to an earlier check */
-    if (tag != tag_of(it, is_check) || sent_us < it->check_us)
+    /* One that was long on its way may have the tag of this check, but belongs
+       to a much earlier one. The time is that of its batch, which may have
+       begun before this check, but not before the last one. */
+    if (tag != tag_of(it, is_check) || sent_us < it->before_us)
         return;
     if (is_check)
         spreads_on_checked(spreads, it, node, reply);

@@ -56,6 +56,7 @@ struct spread {
     /* of the check under way, or the last one: */
     unsigned check; /* how many there were */
     int64_t check_us;
+    int64_t before_us;   /* of the check before */
     int64_t answered_us; /* its last answer; 0: there was no check */
     int64_t sent_end_us; /* the end that it, or the early replication, told the
                             nodes */

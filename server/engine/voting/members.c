@@ -382,7 +382,7 @@ static void on_bare(struct members *members, int node, int64_t now_us)
  * The order matters, as each step reads what those before it noted: the first
  * start, the quarantine record of the probe before; the epochs and who was left
  * over, the lists that takeover keeps. A new incarnation voids what the node
- * told, so it comes before the witness; who is outdated follows from all
+ * reported, so it comes before the witness; who is outdated follows from all
  * incarnations, and outdated machines have neither generation nor promises, and
  * are not quarantined. An epoch that is followed begins all anew, so it comes
  * last.
@@ -440,14 +440,14 @@ void members_on_probe(struct members *members, int node,
     if (it->phase == MEMBER_OTHER || it->phase == MEMBER_SUPERSEDED)
         it->other_us = it->left_us != 0 ? it->left_us : now_us;
     if (is_admitted || (it->is_restarted && it->was_durable && it->is_durable))
-        witness_on_told(&members->witness, node, probe, sent_us, now_us);
+        witness_on_report(&members->witness, node, probe, sent_us, now_us);
     else
         witness_on_lost(&members->witness, node);
     note_query(members);
     if (is_admitted) {
         firststart_forget(&members->start, node);
         members_on_generation(members, node, probe->generation);
-        rules_on_told(members, node, probe, now_us);
+        rules_on_report(members, node, probe, now_us);
     }
     if (it->phase == MEMBER_EMPTY)
         on_bare(members, node, now_us);
@@ -500,7 +500,8 @@ void members_on_step(struct members *members, int node)
     witness_on_lost(&members->witness, node);
     for (int i = 0; i < members->settings.nodes; i++) {
         struct member *it = &members->node[i];
-        it->asked.again &= (uint16_t) ~(1u << node); /* it told a wrong end */
+        it->asked.again &=
+            (uint16_t) ~(1u << node); /* it reported a wrong expiry */
     }
     takeover_on_lost(&members->takeover, node);
     members->takeover.is_over = false;

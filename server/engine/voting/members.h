@@ -115,7 +115,7 @@ struct member {
  * A change of the names: a node that is quarantined for new names keeps the
  * admission that the quarantine record took from it: it tells that, with all
  * its data, and promises nothing under it any more. Once a majority of the old
- * names tells so at one instant, no majority of them is left. So all that may
+ * names reports so at one instant, no majority of them is left. So all that may
  * still be held is known, and how long it lasts. What counts stands on the
  * nodes, not here: any server may count it. Each admission keeps who is dead:
  * so any server may also take those old nodes that nobody reached before.
@@ -125,9 +125,10 @@ struct takeover_node {
     bool is_quarantined; /* the quarantine record there is ours */
     bool is_able;        /* or the next probe may quarantine it */
     char quarantine[CALL_STATE_MAX + 1];
-    char taken[CALL_STATE_MAX + 1]; /* or would be; "": it tells nothing */
+    char taken[CALL_STATE_MAX + 1]; /* or would be; "": it reports nothing */
     char passed[CALL_STATE_MAX + 1];
-    char heard[NODES_MAX][INCARNATION_LEN + 1]; /* incarnations of the others */
+    char learned[NODES_MAX]
+                [INCARNATION_LEN + 1]; /* incarnations of the others */
     int64_t since_us; /* this quarantine record was first seen */
     int64_t end_us;   /* the last of its promises ends */
     int64_t number;   /* the greatest that it has accepted */
@@ -139,7 +140,7 @@ struct takeover {
     int64_t end_us; /* the last of their promises ends */
     int64_t number; /* the greatest that they have accepted */
     char dead[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:" of each that is; our
-                                      nodes tell it, too; "": nobody knows */
+                                      nodes report it, too; "": nobody knows */
 };
 
 struct members {
@@ -150,7 +151,7 @@ struct members {
     struct witness witness;
     struct takeover takeover;
     int epoch;               /* of the configuration */
-    bool is_epoch_known;     /* a majority has told it */
+    bool is_epoch_known;     /* a majority has reported it */
     bool is_succeeded;       /* newer names have taken nodes from ours */
     bool is_queried;         /* a majority has once answered probes */
     int64_t established_us;  /* first saw an admission of our nodes; 0: never */
@@ -234,11 +235,11 @@ bool members_has_data(const struct members *members, int node, uint32_t life);
  * incarnation is known under its name.
  *
  *   asked    a majority of all nodes, not counting this one, knew its
- *            quarantine record and told when their last promise ends; that
+ *            quarantine record and reported when their last promise ends; that
  *            time has passed
  *   taken    it has new names, and has not voted since it was taken from the
- *            old ones; a majority of these is dead, and told when their last
- *            promise ends, and that time has passed
+ *            old ones; a majority of these is dead, and reported when their
+ *            last promise ends, and that time has passed
  *   in time  nobody can be asked, and Q has passed since the quarantine record
  *            was seen
  *   back     its data is durable, and no server has reported a later one,
@@ -280,9 +281,9 @@ int64_t rules_probed_us(const struct members *members);
 /* The node accepted none above this number before its loss, or was taken. */
 int64_t rules_number(const struct members *members, int node);
 
-/* A probe of an admitted node told its promises. */
-void rules_on_told(struct members *members, int node,
-                   const struct call_probe *probe, int64_t now_us);
+/* A probe of an admitted node reported its promises. */
+void rules_on_report(struct members *members, int node,
+                     const struct call_probe *probe, int64_t now_us);
 
 /*
  * outdated  a later incarnation than that of its admission or quarantine record
@@ -315,7 +316,7 @@ void rules_note_epochs(struct members *members, int node,
 /*
  * If the nodes carry the names of this server, their epoch counts, and not the
  * one that was given, which is for a change of the names. Once a majority has
- * told it, only a higher one of a majority is followed. True: the epoch is
+ * reported it, only a higher one of a majority is followed. True: the epoch is
  * another one from now on.
  */
 bool rules_follow_epoch(struct members *members);
@@ -381,7 +382,7 @@ enum takeover_when { TAKEOVER_NOW, TAKEOVER_POSSIBLE, TAKEOVER_EARLY };
 struct takeover_count {
     char base[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:"; "": none was seen */
     int names;                     /* that it has; 0: nobody knows */
-    uint16_t tellers;              /* these nodes tell what they promised */
+    uint16_t reporters;            /* these nodes report what they promised */
     bool has_others;               /* other names may have counted them, too,
                                       or go on */
     bool is_dead;
@@ -404,12 +405,12 @@ bool takeover_is_ours(const struct members *members, const char *state);
 /* An admission or a quarantine record as a string. */
 void takeover_copy(char to[CALL_STATE_MAX + 1], struct span from);
 
-/* What a probe tells besides that which the member knows already. */
+/* What a probe reports besides that which the member knows already. */
 void takeover_on_probe(struct members *members, int node,
                        const struct call_probe *probe, int64_t now_us);
 
-/* The connection is new or broken, or the clock stepped: it told a wrong end.
- * The lists that were seen there go on, until a probe finds others. */
+/* The connection is new or broken, or the clock stepped: it reported a wrong
+ * expiry. The lists that were seen there go on, until a probe finds others. */
 void takeover_on_lost(struct takeover *takeover, int node);
 
 /* The server's epoch is another: the nodes are probed again. */
@@ -420,7 +421,7 @@ void takeover_begin(struct takeover *takeover);
 void takeover_end(struct takeover *takeover, const char *base);
 
 /* True if the node is quarantined, and tells: it has not voted since. */
-bool takeover_tells(const struct takeover *takeover, int node);
+bool takeover_reports(const struct takeover *takeover, int node);
 
 /* The greatest epoch below ours of what was taken there, or would be, and of
  * the quarantine records that were passed since; 0: none. */

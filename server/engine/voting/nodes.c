@@ -363,9 +363,9 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
     if (!clocks_judge(&nodes->clocks, now_us, &judgement))
         return;
     if (judgement.is_own)
-        log_tell(LOG_WARN, "own_clock_suspect",
-                 "a majority of the nodes' clocks stepped at once: all are "
-                 "measured again");
+        log_detail(LOG_WARN, "own_clock_suspect",
+                   "the clocks of a majority of the nodes stepped at once; all "
+                   "clocks are measured again");
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
         if (judgement.step_us[i] == 0)
             continue;
@@ -384,12 +384,12 @@ static void log_epoch(struct nodes *nodes)
     int epoch = nodes->members.epoch;
     if (epoch == nodes->epoch)
         return;
-    log_write(LOG_INFO, "config_epoch",
-              (struct log_field[]){
-                  LOG_N("epoch", epoch), LOG_N("before", nodes->epoch),
-                  LOG_S("detail", "the nodes carry this configuration with "
-                                  "another epoch, which counts"),
-                  LOG_END});
+    log_write(
+        LOG_INFO, "config_epoch",
+        (struct log_field[]){
+            LOG_N("epoch", epoch), LOG_N("before", nodes->epoch),
+            LOG_S("detail", "using the nodes' epoch instead of --config-epoch"),
+            LOG_END});
     nodes->epoch = epoch;
 }
 
@@ -412,15 +412,15 @@ static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
         LOG_WARN, "names_refused",
         (struct log_field[]){
             LOG_N("epoch", members->epoch), LOG_N("old_names", count.names),
-            LOG_N("found", nodeset_count(count.tellers)),
+            LOG_N("found", nodeset_count(count.reporters)),
             LOG_S("detail",
                   count.has_others
-                      ? "a change to other names is under way: let it finish; "
-                        "or another installation has used a node: flush it; "
-                        "ask redlockd --plan"
-                      : "too few of the old names are here with all their "
-                        "memory: they may go on without these; ask redlockd "
-                        "--plan"),
+                      ? "another change of the names is under way, or another "
+                        "installation has used a node; let the change finish, "
+                        "or flush the node; see redlockd --plan"
+                      : "too few of the old names are in the new list with all "
+                        "their data, so the old servers may still reach a "
+                        "majority without them; see redlockd --plan"),
             LOG_END});
     nodes->is_refusal_logged = true;
 }
@@ -432,12 +432,13 @@ static void log_taken_over(struct nodes *nodes)
     if (nodes->is_word_logged || !members->settings.has_take_over ||
         !rules_is_established(members))
         return;
-    log_write(LOG_WARN, "take_over_done",
-              (struct log_field[]){
-                  LOG_N("epoch", members->epoch),
-                  LOG_S("detail", "the nodes vote with these names: take "
-                                  "--take-over away"),
-                  LOG_END});
+    log_write(
+        LOG_WARN, "take_over_done",
+        (struct log_field[]){
+            LOG_N("epoch", members->epoch),
+            LOG_S("detail",
+                  "the nodes vote under the new names; remove --take-over"),
+            LOG_END});
     nodes->is_word_logged = true;
 }
 
@@ -531,7 +532,7 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
 /* ---- events ------------------------------------------------------------- */
 
 /*
- * Keeps what people are told of a node. What its last handshake did not tell is
+ * Keeps what is reported of a node. What its last handshake did not tell is
  * logged again: it votes on, but its next restart may cost its vote.
  */
 static void note_facts(struct nodes *nodes, int node,
@@ -543,15 +544,15 @@ static void note_facts(struct nodes *nodes, int node,
     bool was_durable = nodes->members.node[node].is_durable;
     bool is_change = facts->is_durable != was_durable && it->is_known;
     if (is_change)
-        log_write(
-            facts->is_durable ? LOG_INFO : LOG_WARN,
-            facts->is_durable ? "node_durable" : "node_not_durable",
-            (struct log_field[]){
-                LOG_S("node", nodes->env->settings.node_names[node]),
-                LOG_S("detail", facts->is_durable ? "forgets nothing when it "
-                                                    "restarts, from now on"
-                                                  : why),
-                LOG_END});
+        log_write(facts->is_durable ? LOG_INFO : LOG_WARN,
+                  facts->is_durable ? "node_durable" : "node_not_durable",
+                  (struct log_field[]){
+                      LOG_S("node", nodes->env->settings.node_names[node]),
+                      LOG_S("detail",
+                            facts->is_durable
+                                ? "keeps its data across a restart from now on"
+                                : why),
+                      LOG_END});
     it->is_log_due |=
         it->is_known && strncmp(lacks, it->lacks, sizeof it->lacks - 1) != 0;
     it->is_known = true;
@@ -635,7 +636,7 @@ static void on_admission_reply(struct nodes *nodes, int node,
     if (is_check)
         nodes->node[node].condition =
             reply->probe.is_full ? STATE_OUT_OF_MEMORY : STATE_NONE;
-    else if (!status_is_full(nodes, node)) /* only a probe tells that */
+    else if (!status_is_full(nodes, node)) /* only a probe reports that */
         nodes->node[node].condition = STATE_NONE;
     if (is_check)
         members_on_probe(&nodes->members, node, &reply->probe, sent_us,

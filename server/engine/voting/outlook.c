@@ -138,9 +138,9 @@ static int64_t rest_us(const struct outlook *outlook,
     int64_t most_us = at_least(rules_quarantine_us(members), PROBES_US);
     if (rules_has_word(members))
         return most_us;
-    return nodeset_count(outlook->tellers) >= outlook->quorum
-               ? outlook->told_us + PROBES_US
-               : outlook->told_us + most_us;
+    return nodeset_count(outlook->reporters) >= outlook->quorum
+               ? outlook->reported_us + PROBES_US
+               : outlook->reported_us + most_us;
 }
 
 /*
@@ -154,22 +154,23 @@ static void take_over(struct outlook *outlook, const struct members *members,
     struct takeover_count count;
     takeover_count(members, TAKEOVER_POSSIBLE, &count);
     outlook->old_names = count.names;
-    outlook->tellers = count.tellers;
+    outlook->reporters = count.reporters;
     outlook->has_rivals = count.has_others;
-    outlook->told_us = PROBES_US;
+    outlook->reported_us = PROBES_US;
     for (int i = 0; i < outlook->nodes; i++)
         if (members->takeover.node[i].taken[0] != '\0')
-            outlook->told_us = at_least(
-                members->takeover.node[i].end_us - now_us, outlook->told_us);
+            outlook->reported_us =
+                at_least(members->takeover.node[i].end_us - now_us,
+                         outlook->reported_us);
     if (outlook->change != OUTLOOK_TAKE_OVER || rules_has_word(members)) {
         outlook->pause_us = outlook->most_us = most_us; /* by time alone */
-        outlook->told_us = most_us;
+        outlook->reported_us = most_us;
         return;
     }
-    bool is_enough = nodeset_count(count.tellers) >= outlook->quorum;
-    outlook->most_us = is_enough ? most_us : outlook->told_us + most_us;
+    bool is_enough = nodeset_count(count.reporters) >= outlook->quorum;
+    outlook->most_us = is_enough ? most_us : outlook->reported_us + most_us;
     outlook->pause_us =
-        is_enough ? at_most(outlook->told_us, most_us) : outlook->most_us;
+        is_enough ? at_most(outlook->reported_us, most_us) : outlook->most_us;
 }
 
 static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
@@ -183,8 +184,8 @@ static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
     if (outlook->change == OUTLOOK_TAKE_OVER &&
         (it->kind == OUTLOOK_OTHERS || it->kind == OUTLOOK_EMPTY ||
          it->kind == OUTLOOK_QUARANTINED))
-        it->wait_us = (outlook->tellers & 1u << node) != 0
-                          ? outlook->told_us
+        it->wait_us = (outlook->reporters & 1u << node) != 0
+                          ? outlook->reported_us
                           : rest_us(outlook, members);
     else if (outlook->change == OUTLOOK_FIRST_START)
         it->wait_us = members->start.hold_us + PROBES_US;

@@ -55,13 +55,13 @@ struct outlook {
     bool are_empty;  /* all; and none may be admitted without a wait */
     enum outlook_change change;
     int epoch_given;
-    int epoch;        /* the one that counts */
-    int epoch_needed; /* to replace the other names; 0: there are none */
-    int old_names;    /* how many names are replaced; 0: none were seen */
-    uint16_t tellers; /* of them, the nodes that tell what they promised */
-    bool has_rivals;  /* a third configuration may have taken them, too */
-    int64_t told_us;  /* until that has ended */
-    int64_t held_us;  /* until the last promise has ended; 0: none is known */
+    int epoch;           /* the one that counts */
+    int epoch_needed;    /* to replace the other names; 0: there are none */
+    int old_names;       /* how many names are replaced; 0: none were seen */
+    uint16_t reporters;  /* of them, the nodes that report what they promised */
+    bool has_rivals;     /* a third configuration may have taken them, too */
+    int64_t reported_us; /* until that has ended */
+    int64_t held_us; /* until the last promise has ended; 0: none is known */
     int64_t
         pause_us;    /* until a majority votes; of other names: once they are
                         replaced. 0: it votes, or waiting alone does not help */

@@ -109,8 +109,8 @@ static uint16_t carriers_of(const struct members *members, int node)
 
 /* After each new carrier of the incarnation all are asked again: a probe counts
  * only if it was sent after all counted nodes carried the incarnation. */
-static void ask_teller(struct members *members, int node, int teller,
-                       const struct call_probe *probe, int64_t now_us)
+static void ask_reporter(struct members *members, int node, int reporter,
+                         const struct call_probe *probe, int64_t now_us)
 {
     struct member *it = &members->node[node];
     struct member_asked *asked = &it->asked;
@@ -121,21 +121,21 @@ static void ask_teller(struct members *members, int node, int teller,
         *asked = (struct member_asked){.joins = joins, .since_us = now_us};
         if (is_majority(members, carriers))
             it->news_us = now_us;
-    } else if ((carriers & nodeset_of(teller)) != 0 &&
-               members->node[teller].probed_us >= asked->since_us) {
-        asked->again |= nodeset_of(teller);
+    } else if ((carriers & nodeset_of(reporter)) != 0 &&
+               members->node[reporter].probed_us >= asked->since_us) {
+        asked->again |= nodeset_of(reporter);
         asked->end_us = at_least(takeover_end_of(probe, now_us), asked->end_us);
         asked->number = at_least(probe->number, asked->number);
     }
 }
 
-void rules_on_told(struct members *members, int node,
-                   const struct call_probe *probe, int64_t now_us)
+void rules_on_report(struct members *members, int node,
+                     const struct call_probe *probe, int64_t now_us)
 {
     for (int i = 0; i < members->settings.nodes; i++)
         if (i != node && members->node[i].phase == MEMBER_QUARANTINED &&
             !is_majority(members, members->node[i].asked.again))
-            ask_teller(members, i, node, probe, now_us);
+            ask_reporter(members, i, node, probe, now_us);
 }
 
 /* ---- quarantine --------------------------------------------------------- */
@@ -200,7 +200,7 @@ static bool is_taken(const struct members *members, int node)
 {
     const struct member *it = &members->node[node];
     return members->takeover.is_over && !it->must_revoke && it->is_clock_good &&
-           takeover_tells(&members->takeover, node);
+           takeover_reports(&members->takeover, node);
 }
 
 /* When all that the node may have lost has ended; INT64_MAX: that is not
@@ -250,8 +250,8 @@ static bool is_agreed(const struct members *members, int node, int64_t now_us)
         if (i == node || it->probed_us < since_us)
             continue;
         there += it->phase != MEMBER_DOWN && !it->is_mute;
-        if (known->told_us < since_us ||
-            known->told_us < known->counts_us + SAID_US)
+        if (known->reported_us < since_us ||
+            known->reported_us < known->counts_us + SAID_US)
             continue;
         whole++;
         voting += it->phase == MEMBER_ADMITTED;
@@ -358,7 +358,7 @@ bool rules_is_refused(const struct members *members)
     if (!members->takeover.is_over)
         return !may_take_over(members, TAKEOVER_EARLY);
     for (int i = 0; i < members->settings.nodes; i++)
-        if (takeover_tells(&members->takeover, i))
+        if (takeover_reports(&members->takeover, i))
             return false;
     return true;
 }

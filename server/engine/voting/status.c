@@ -139,9 +139,9 @@ static void describe_quarantine(const struct members *members, int node,
             "its data",
             rules_is_in_this_life(members, node)
                 ? "may have been a replica: its replication ID has changed, "
-                  "and no redlockd saw why (a first replica, such as a backup "
-                  "with redis-cli --rdb, or a freed replication backlog "
-                  "change it, too)"
+                  "and no redlockd saw the reason (a first replica, such as a "
+                  "backup with redis-cli --rdb, or a freed replication backlog "
+                  "changes it, too)"
                 : "was restarted",
             left_s);
     } else if (status_is_starting(members, node)) {
@@ -155,7 +155,7 @@ static void describe_quarantine(const struct members *members, int node,
         if (!rules_is_established(members) &&
             members->settings.first_start == FIRST_START_AUTO)
             say(detail,
-                ", as only new nodes that are all durable vote at once");
+                ", as new nodes vote at once only if they are all durable");
     } else {
         say(detail, "may have lost locks; votes again in %d s", left_s);
     }
@@ -173,13 +173,12 @@ static void describe_admission(const struct members *members, int node,
         rules_epoch_of(members, node) == 0)
         say(detail,
             "has never voted; its quarantine record of epoch %d does not "
-            "count, and is "
-            "replaced by the right epoch",
+            "count: a server with the right --config-epoch replaces it",
             it->epoch_ours);
     else if (refusal == STATE_SUPERSEDED)
         say(detail,
-            "carries configuration epoch %d, this server has %d; restart "
-            "it with the new configuration",
+            "stores configuration epoch %d, this server has %d; restart this "
+            "server with the new configuration",
             it->epoch_other > epoch
                 ? it->epoch_other
                 : (int)at_least(it->epoch_quarantine, it->epoch_ours),
@@ -188,25 +187,25 @@ static void describe_admission(const struct members *members, int node,
              !rules_is_established(members) &&
              epoch == rules_epoch_below(members) + 1)
         say(detail,
-            "serves another configuration of epoch %d; it is replaced "
-            "once a majority of its nodes is connected here, and tells "
-            "what it promised; redlockd --plan tells more",
+            "serves another configuration of epoch %d, which is replaced once "
+            "a majority of its nodes is connected here and has reported its "
+            "grants; see redlockd --plan",
             it->epoch_other);
     else if (refusal == STATE_OTHER)
         say(detail,
-            "serves another configuration (other nodes) of epoch %d; if "
-            "the address is right, replace it by --config-epoch %d",
+            "serves another configuration (other nodes) of epoch %d; if the "
+            "address is right, replace that configuration by --config-epoch %d",
             (int)at_least(it->epoch_quarantine, it->epoch_other),
             (int)at_least(it->epoch_quarantine, it->epoch_other) + 1);
     else if (members_is_unseen(members, node))
         say(detail, "%s", state_detail(STATE_ADMITTING));
     else if (it->left_us != 0)
         say(detail,
-            "has old data of other names; is taken over if nobody "
-            "uses it for %d s",
+            "has old data of other names; is taken over when no server has "
+            "used it for %d s",
             (int)(SILENT_US / US_PER_S));
     else if (rules_is_outdated(members, node))
-        say(detail, "waits: another machine still answers to this name");
+        say(detail, "waits: another machine still replies under this name");
     else if (it->phase == MEMBER_EMPTY && left_s > 0)
         say(detail,
             "is new; votes as soon as all nodes are connected and new, or in "
@@ -221,8 +220,9 @@ static void describe_admission(const struct members *members, int node,
                     "configuration");
     else if (!rules_has_taken_over(members))
         say(detail,
-            "waits until a majority of the old names is taken by epoch %d; if "
-            "it is gone for good, stop the old servers and give --take-over %d",
+            "waits until epoch %d has taken over a majority of the old names; "
+            "if that majority is permanently lost, stop the old servers and "
+            "give --take-over %d",
             epoch, epoch);
     else
         say(detail, "about to be admitted");
@@ -235,12 +235,12 @@ static void describe_clock(const struct nodes *nodes, int node, int64_t now_us,
     int64_t offset_ms = clocks_offset_us(clocks, node, now_us) / 1000;
     if (shown == STATE_UNPROVEN)
         say(detail,
-            "its clock is %lld ms ahead of the others; it counts once it "
-            "agrees, or was steady for another %d s",
+            "its clock is %lld ms ahead of the others; the node votes once its "
+            "clock agrees, or has been steady for another %d s",
             (long long)offset_ms,
             (int)(clocks_remaining_us(clocks, node, now_us) / 1000000) + 1);
     else if (shown == STATE_SKEWED)
-        say(detail, "its clock is %lld ms ahead of the others; set it right",
+        say(detail, "its clock is %lld ms ahead of the others; correct it",
             (long long)offset_ms);
     else
         say(detail, "%s", state_detail(shown));

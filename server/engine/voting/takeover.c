@@ -90,10 +90,11 @@ static bool has(const char *list, const char *text)
 /* ---- what probes find ---------------------------------------------------- */
 
 /* Those who are dead stay so: of what is told, all below this epoch. */
-static void note_dead(struct takeover *takeover, struct span told, int epoch)
+static void note_dead(struct takeover *takeover, struct span reported,
+                      int epoch)
 {
     char list[CALL_STATE_MAX + 1];
-    takeover_copy(list, told);
+    takeover_copy(list, reported);
     for (const char *at = list; configuration_of(at).len > 0;) {
         struct span each = configuration_of(at);
         size_t len = strlen(takeover->dead);
@@ -115,7 +116,7 @@ void takeover_on_probe(struct members *members, int node,
     int64_t end_us = takeover_end_of(probe, now_us);
     if (!is_same)
         it->since_us = now_us;
-    /* it promises nothing meanwhile, so each probe tells the same end */
+    /* it promises nothing meanwhile, so each probe reports the same end */
     it->end_us =
         is_same && is_quarantined ? at_most(it->end_us, end_us) : end_us;
     it->is_seen = true;
@@ -130,7 +131,7 @@ void takeover_on_probe(struct members *members, int node,
     if (probe->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
     for (int i = 0; i < NODES_MAX; i++)
-        witness_read(&members->witness, node, probe, i, it->heard[i]);
+        witness_read(&members->witness, node, probe, i, it->learned[i]);
 }
 
 void takeover_on_lost(struct takeover *takeover, int node)
@@ -148,7 +149,7 @@ void takeover_begin(struct takeover *takeover)
         takeover_on_lost(takeover, i);
 }
 
-bool takeover_tells(const struct takeover *takeover, int node)
+bool takeover_reports(const struct takeover *takeover, int node)
 {
     const struct takeover_node *it = &takeover->node[node];
     return it->is_seen && it->is_quarantined && it->taken[0] != '\0';
@@ -176,40 +177,40 @@ bool takeover_is_of_dead(const struct members *members, int node)
 /* Whether another one knows a later incarnation of its name: others have voted
  * in its place. */
 static bool is_replaced(const struct takeover *takeover, int node,
-                        uint16_t tellers)
+                        uint16_t reporters)
 {
     struct span incarnation = call_state_part(
         span_of(takeover->node[node].taken), CALL_STATE_INCARNATION);
     if (incarnation.len != INCARNATION_LEN)
         return true;
     for (int i = 0; i < NODES_MAX; i++) {
-        const char *heard = takeover->node[i].heard[node];
-        if ((tellers & 1u << i) != 0 && strlen(heard) == INCARNATION_LEN &&
-            memcmp(heard, incarnation.ptr, INCARNATION_LEN) > 0)
+        const char *learned = takeover->node[i].learned[node];
+        if ((reporters & 1u << i) != 0 && strlen(learned) == INCARNATION_LEN &&
+            memcmp(learned, incarnation.ptr, INCARNATION_LEN) > 0)
             return true;
     }
     return false;
 }
 
-/* Those of the nodes that tell of this configuration. */
-static uint16_t tellers_of(const struct takeover *takeover,
-                           const char *configuration, uint16_t nodes)
+/* Those of the nodes that report this configuration. */
+static uint16_t reporters_of(const struct takeover *takeover,
+                             const char *configuration, uint16_t nodes)
 {
-    uint16_t told = 0, tellers = 0;
+    uint16_t reported = 0, reporters = 0;
     for (int i = 0; i < NODES_MAX; i++)
         if ((nodes & 1u << i) != 0 &&
             is_of(takeover->node[i].taken, configuration))
-            told |= nodeset_of(i);
+            reported |= nodeset_of(i);
     for (int i = 0; i < NODES_MAX; i++)
-        if ((told & 1u << i) != 0 && !is_replaced(takeover, i, told))
-            tellers |= nodeset_of(i);
-    return tellers;
+        if ((reported & 1u << i) != 0 && !is_replaced(takeover, i, reported))
+            reporters |= nodeset_of(i);
+    return reporters;
 }
 
-static bool takeover_is_majority(const char *configuration, uint16_t tellers)
+static bool takeover_is_majority(const char *configuration, uint16_t reporters)
 {
     int names = names_of(configuration);
-    return names > 0 && nodeset_count(tellers) >= quorum_of(names);
+    return names > 0 && nodeset_count(reporters) >= quorum_of(names);
 }
 
 /* Those that tell, and tell that they carried its quarantine record. */
@@ -220,7 +221,7 @@ static int count_carriers(const struct takeover *takeover,
     int carriers = 0;
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
-        carriers += (count->tellers & 1u << i) != 0 &&
+        carriers += (count->reporters & 1u << i) != 0 &&
                     (has(it->passed, configuration) ||
                      is_of(it->quarantine, configuration));
     }
@@ -240,7 +241,7 @@ static bool is_harmless(const struct members *members,
 {
     int names = names_of(configuration);
     int carriers = count_carriers(&members->takeover, count, configuration);
-    int silent = count->names - nodeset_count(count->tellers);
+    int silent = count->names - nodeset_count(count->reporters);
     return (takeover_epoch_of(configuration) > 1 &&
             carriers + silent < quorum_of(count->names)) ||
            (names > 0 && names - carriers < quorum_of(names) &&
@@ -271,7 +272,7 @@ static void compare(const struct members *members, uint16_t nodes,
                   (is_alive && takeover_epoch_of(other) == 1)
             : is_alive;
     if (counts &&
-        !takeover_is_majority(other, tellers_of(takeover, other, nodes)) &&
+        !takeover_is_majority(other, reporters_of(takeover, other, nodes)) &&
         !(is_quarantine && is_harmless(members, count, other)))
         count->has_others = true;
 }
@@ -304,10 +305,10 @@ static uint16_t quarantined_nodes(const struct members *members)
     uint16_t nodes = 0;
     int64_t since_us = 0;
     for (int i = 0; i < NODES_MAX; i++)
-        if (takeover_tells(takeover, i))
+        if (takeover_reports(takeover, i))
             since_us = at_least(takeover->node[i].since_us, since_us);
     for (int i = 0; i < NODES_MAX; i++)
-        if (takeover_tells(takeover, i) &&
+        if (takeover_reports(takeover, i) &&
             members->node[i].probed_us >= since_us)
             nodes |= nodeset_of(i);
     return nodes;
@@ -339,8 +340,8 @@ void takeover_count(const struct members *members, enum takeover_when when,
     *count = (struct takeover_count){0};
     find_base(members, count->base);
     count->names = names_of(count->base);
-    count->tellers = tellers_of(takeover, count->base, nodes);
-    if (!takeover_is_majority(count->base, count->tellers))
+    count->reporters = reporters_of(takeover, count->base, nodes);
+    if (!takeover_is_majority(count->base, count->reporters))
         return;
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
@@ -366,7 +367,7 @@ void takeover_end(struct takeover *takeover, const char *base)
     note_dead(takeover, span_of(before), ABOVE_ALL);
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
-        if (!takeover_tells(takeover, i))
+        if (!takeover_reports(takeover, i))
             continue;
         takeover->end_us = at_least(it->end_us, takeover->end_us);
         takeover->number = at_least(it->number, takeover->number);

@@ -68,7 +68,7 @@ void witness_on_incarnation(struct witness *witness, int node,
 
 void witness_on_lost(struct witness *witness, int node)
 {
-    witness->node[node].told_us = 0;
+    witness->node[node].reported_us = 0;
     for (int i = 0; i < witness->count; i++)
         witness->node[i].carriers &= (uint16_t) ~(1u << node);
 }
@@ -96,8 +96,8 @@ struct span witness_text(const struct witness *witness, int node, char *text,
  * A number above EXACT_MAX is ignored: no memory has such a generation, and a
  * node with such a high-water mark would never vote again.
  */
-static void hear_generation(struct witness_node *it, int64_t generation,
-                            int64_t now_us)
+static void learn_generation(struct witness_node *it, int64_t generation,
+                             int64_t now_us)
 {
     if (generation > EXACT_MAX || generation <= it->high_water)
         return;
@@ -138,27 +138,28 @@ int64_t witness_read(const struct witness *witness, int teller,
     if (node == teller || node >= witness->count ||
         !is_whole(witness, probe->witnesses))
         return 0;
-    const char *told = probe->witnesses.ptr + (size_t)at * 2 * INCARNATION_LEN;
-    memcpy(generation, told, INCARNATION_LEN);
-    memcpy(incarnation, told + INCARNATION_LEN, INCARNATION_LEN);
+    const char *reported =
+        probe->witnesses.ptr + (size_t)at * 2 * INCARNATION_LEN;
+    memcpy(generation, reported, INCARNATION_LEN);
+    memcpy(incarnation, reported + INCARNATION_LEN, INCARNATION_LEN);
     incarnation[INCARNATION_LEN] = '\0';
     return strtoll(generation, NULL, 10);
 }
 
-void witness_on_told(struct witness *witness, int node,
-                     const struct call_probe *probe, int64_t sent_us,
-                     int64_t now_us)
+void witness_on_report(struct witness *witness, int node,
+                       const struct call_probe *probe, int64_t sent_us,
+                       int64_t now_us)
 {
     struct witness_node *it = &witness->node[node];
     char incarnation[INCARNATION_LEN + 1];
-    if (it->told_us == 0)
+    if (it->reported_us == 0)
         it->counts_us = sent_us;
-    it->told_us = sent_us;
+    it->reported_us = sent_us;
     for (int i = 0; i < witness->count; i++) {
         int64_t generation = witness_read(witness, node, probe, i, incarnation);
         if (incarnation[0] == '\0')
             continue;
-        hear_generation(&witness->node[i], generation, now_us);
+        learn_generation(&witness->node[i], generation, now_us);
         witness_on_incarnation(witness, i, incarnation, now_us);
         if (probe->word == PROBE_ADMITTED)
             note_carrier(&witness->node[i], node, incarnation);

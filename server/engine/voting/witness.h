@@ -1,4 +1,4 @@
-/* Apart from members.h: what nodes tell of each other, without permissions. */
+/* Apart from members.h: what nodes report of each other, not permissions. */
 /*
  * The reports of the nodes on each other's data. Pure.
  *
@@ -26,8 +26,8 @@ struct witness_node {
     uint32_t joins;    /* counts the nodes that became carriers */
     int64_t born_us;   /* when it became known here */
     int64_t rose_us; /* when another node last told a higher high-water mark */
-    int64_t counts_us; /* first probe (sent) since which its data counts */
-    int64_t told_us;   /* last probe (sent) at which it did; 0: it does not */
+    int64_t counts_us;   /* first probe (sent) since which its data counts */
+    int64_t reported_us; /* last probe (sent) at which it did; 0: it does not */
 };
 
 struct witness {
@@ -48,12 +48,12 @@ void witness_on_incarnation(struct witness *witness, int node,
 
 /* A probe sent at sent_us found that the node's data counts, and its report on
  * the others. */
-void witness_on_told(struct witness *witness, int node,
-                     const struct call_probe *probe, int64_t sent_us,
-                     int64_t now_us);
+void witness_on_report(struct witness *witness, int node,
+                       const struct call_probe *probe, int64_t sent_us,
+                       int64_t now_us);
 
 /* The generation and incarnation of another node that the teller has stored; 0
- * and "": it does not tell. */
+ * and "": it does not report it. */
 int64_t witness_read(const struct witness *witness, int teller,
                      const struct call_probe *probe, int node,
                      char incarnation[INCARNATION_LEN + 1]);

@@ -393,8 +393,8 @@ static void waits_inspect(struct waiter *it, int64_t now_us)
 
 /* ---- attempts ------------------------------------------------------------ */
 
-static void tell_of_loss(const struct waiter *tried, struct waiter *it,
-                         const struct operation *operation, int64_t now_us)
+static void notify_loss(const struct waiter *tried, struct waiter *it,
+                        const struct operation *operation, int64_t now_us)
 {
     bool is_about_it = it == tried || tried->count == 1;
     int64_t number = own_number(it, operation);
@@ -407,15 +407,15 @@ static void tell_of_loss(const struct waiter *tried, struct waiter *it,
     }
 }
 
-static void inspection_tell_of_loss(struct waiter *tried,
-                                    const struct operation *operation,
-                                    int64_t now_us)
+static void inspection_notify_loss(struct waiter *tried,
+                                   const struct operation *operation,
+                                   int64_t now_us)
 {
     const struct engine_result *result = &operation->result;
     for (int i = 0; i < tried->count; i++) {
         struct place *place = TAILQ_FIRST(&tried->places[i].queue->places);
         for (; place != NULL; place = TAILQ_NEXT(place, link))
-            tell_of_loss(tried, place->waiter, operation, now_us);
+            notify_loss(tried, place->waiter, operation, now_us);
     }
     /* a lost repeat may have left keys on some nodes: its own lock */
     if (operation->is_repeat && !tried->is_shared &&
@@ -504,7 +504,7 @@ static void waits_settle_late(struct ticket *ticket, int64_t now_us)
  * again, as a repeat. And those that arrived before its attempt had no lock
  * either, unless they share one: it may be among others.
  */
-static void tell_of_grant(const struct waiter *granted)
+static void notify_grant(const struct waiter *granted)
 {
     for (int i = 0; i < granted->count; i++) {
         const struct waitqueue *queue = granted->places[i].queue;
@@ -549,7 +549,7 @@ static void waits_note_grant(const struct waiter *it,
         queue->plan.announced = 0;
         waitplan_note(&queue->plan, &held, now_us);
     }
-    tell_of_grant(it);
+    notify_grant(it);
 }
 
 /* Announcements that were wrong, as the same holder stays, count ever later. */
@@ -591,7 +591,7 @@ static void take_loss(struct waiter *it, const struct operation *operation,
         turn->elsewhere += is_elsewhere;
     }
     it->ticket.state = TICKET_QUEUED;
-    inspection_tell_of_loss(it, operation, now_us);
+    inspection_notify_loss(it, operation, now_us);
     if (ticket_goes_on(&it->ticket, now_us) && !waiter_is_contender(it))
         schedule_timer(it);
     waits_go_on(it, is_held ? EVENT_LOST_HELD : EVENT_LOST, now_us);

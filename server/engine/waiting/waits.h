@@ -118,7 +118,7 @@ struct turn {
     int64_t rest_until_us;   /* no yield before */
 };
 
-/* A node told so many other servers of a release. */
+/* A node announced a release to this many other servers. */
 void turn_on_others(struct turn *turn, int64_t others, int64_t now_us);
 
 /* The lock was released through this server. next: the arrival of the waiter
@@ -287,7 +287,7 @@ bool waiter_has_key(const struct waiter *waiter, struct span key_hash);
 enum {
     /* from the first announcement of a release until it counts as released */
     ANNOUNCEMENTS_ENOUGH_US = 5000,
-    EXPIRY_US = 1000, /* a TTL ends so much later than a node tells */
+    EXPIRY_US = 1000, /* a TTL ends so much later than a node reports */
 };
 
 struct waits {

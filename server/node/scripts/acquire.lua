@@ -7,7 +7,7 @@
 -- ARGV  lock... token ttl_ms bucket...; of one lock: its bucket is ARGV[s]
 -- G | HELD pttl value | STALE highest | Q | L | S
 --
--- HELD and STALE tell of the first lock that cannot be set. STALE tells min_token,
+-- HELD and STALE report the first lock that cannot be set. STALE reports min_token,
 -- if that is what the number is not above.
 if kind == 'a' or kind == 'g' or kind == 'h' then
     -- A node that lost its data has lost the admission with it: check first.

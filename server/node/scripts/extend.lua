@@ -6,7 +6,7 @@
 -- ARGV  lock... token ttl_ms bucket...
 -- E | HELD pttl value | HELD pttl value missing | FREE missing | Q | L
 --
--- HELD tells of the first lock with another value, FREE that there is none. A
+-- HELD reports the first lock with another value, FREE that there is none. A
 -- lock that a writer only wants is free.
 --
 -- missing  which ones have not the token, for a replication: 1 for the first, 2 for

@@ -88,7 +88,7 @@ if string.find('kmnv', kind, 1, true) then
         return tonumber(string.match(read_stats(), 'evicted_keys:(%d+)')) or 0
     end
 
-    -- What the node has ever read from a master; '': it does not tell.
+    -- What the node has ever read from a master; '': it does not report it.
     local function read_from_master()
         return string.match(read_stats(),
             'total_net_repl_input_bytes:(%d+)') or ''
@@ -138,8 +138,8 @@ if string.find('kmnv', kind, 1, true) then
     -- is_stored  whether what the caller knows is stored
     --
     -- Also returns whether an incarnation was stored.
-    local function hear(told, is_stored)
-        local heard, is_news = {}, false
+    local function learn(told, is_stored)
+        local learned, is_news = {}, false
         for name, known in string.gmatch(told, '(%w+)=(%d+)') do
             local kept = redis.call('HGET', state, 'w:' .. name) or ''
             if #kept ~= #known or string.find(kept, '%D') then
@@ -150,9 +150,9 @@ if string.find('kmnv', kind, 1, true) then
                 redis.call('HSET', state, 'w:' .. name, known)
                 is_news = is_news or begins(name, 'm')
             end
-            heard[#heard + 1] = kept
+            learned[#learned + 1] = kept
         end
-        return table.concat(heard), is_news
+        return table.concat(learned), is_news
     end
 
     -- Adds those configurations that are missing, and still fit.
@@ -180,7 +180,7 @@ if string.find('kmnv', kind, 1, true) then
         if dead ~= '' then
             redis.call('HSET', state, 'dead', dead)
         end
-        hear(ARGV[a + 4], true)
+        learn(ARGV[a + 4], true)
     end
 
     -- Reads the node's permission, and quarantines the node if it has none.
@@ -209,12 +209,12 @@ if string.find('kmnv', kind, 1, true) then
     --
     -- high_water  the greatest generation that the caller knows of the node
     -- objects     1: the caller saw an admission and objects to first starts
-    -- witnesses   of the other nodes, see hear
+    -- witnesses   of the other nodes, see learn
     -- latest      the latest incarnation that the caller knows under this name
     -- renews      1: a node whose incarnation is an earlier one is quarantined
     --             anew, and so is one whose quarantine record is of our nodes
     --             with a higher epoch
-    -- watches     1: nothing is written; the nonce is "", and the answer tells
+    -- watches     1: nothing is written; the nonce is "", and the response says so
     --             what else would be found
     -- votes       1: the caller saw a node admitted with its configuration, or
     --             the operator says that no other server is left
@@ -309,7 +309,7 @@ if string.find('kmnv', kind, 1, true) then
         local function answer(word)
             local counts = word == 'ADMITTED' or
                 (begins(admit, of_this_node) and durable == '1')
-            local heard, is_news = hear(ARGV[a + 4], counts)
+            local learned, is_news = learn(ARGV[a + 4], counts)
             if is_news and word == 'ADMITTED' then
                 -- Servers that do not know of it yet must probe first.
                 admit = string.gsub(admit, ':(%d+)' .. of_this_life .. '$',
@@ -336,7 +336,7 @@ if string.find('kmnv', kind, 1, true) then
                 max_ttl_ms, number_of(durable), kept,
                 math.max(number_of(fields[7]) - now, 0),
                 math.max(number_of(fields[8]), number_of(fields[9])),
-                is_short and 1 or 0, heard,
+                is_short and 1 or 0, learned,
                 make_trace()
             }
         end

@@ -91,7 +91,7 @@ local function promise(ttl_ms, bucket, digits, is_above, field, value)
     redis.call('HSET', state, 'generation', text, bucket or 'generation', digits or text,
         is_above and 'max_token' or bucket or 'generation', digits or text, field or 'generation',
         value or text)
-    -- Only now: a server that heard of a generation which is not there would take
+    -- Only now: a server that learned of a generation which is not there would take
     -- this data for older data.
     generation = raised
 end
@@ -156,8 +156,8 @@ local function may_take(lock)
 end
 
 -- The reply if a lock is held by a key of any type, with or without TTL. A sorted
--- set of tokens is a shared lock, whose holders are counted; a foreign type has
--- an empty value. Only its first 256 bytes: a token has at most 255, so this
+-- set of tokens is a shared lock, whose holders are counted; a key of another type
+-- has an empty value. Only its first 256 bytes: a token has at most 255, so this
 -- shows whether the whole value is equal, and bounds the reply.
 --
 -- HELD pttl value | SHARED pttl holders

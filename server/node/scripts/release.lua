@@ -7,7 +7,7 @@
 -- ARGV  lock... token; of one lock: as lock_at tells
 -- D | DELETED listeners | HELD pttl value | F | Q
 --
--- HELD tells of the first lock with another value; only if there is none, F that
+-- HELD reports the first lock with another value; only if there is none, F that
 -- one is missing. An error of one lock is the reply, but the others are
 -- deleted. listeners: the most that one announcement had.
 --

@@ -259,8 +259,8 @@ local function run_row(letters, answers, count, a)
     if deletes > 0 then
         local deleted = deletes == releases and
             try('DEL', unpack(ARGV, before + 1, lock_at))
-        local is_told = (tonumber(found[6]) or 0) > now
-        if is_told or deleted ~= deletes then
+        local is_reported = (tonumber(found[6]) or 0) > now
+        if is_reported or deleted ~= deletes then
             has_details = true
             local at = before
             for i = count + 1, count + #letters do
@@ -273,7 +273,7 @@ local function run_row(letters, answers, count, a)
                     local one = deleted == deletes or try('DEL', ARGV[at])
                     if type(one) == 'table' then
                         answers[i] = one
-                    elseif is_told then
+                    elseif is_reported then
                         answers[i] = {'DELETED',
                             announce(ARGV[at], ARGV[at + token_offset])}
                     end

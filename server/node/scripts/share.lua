@@ -8,7 +8,7 @@
 -- acquire.lua has checked admission, deadline and number; R, not G, if a holder
 -- was replaced
 --
--- Readers need a number above that of each writer, which STALE tells. SHARED: a
+-- Readers need a number above that of each writer, which STALE reports. SHARED: a
 -- writer wants the lock, or most readers hold it already. Who replaces a
 -- reader gets in all the same.
 --

@@ -20,7 +20,7 @@ enum {
     SIM_TRACE_US = 5000000, /* a trace counts for so long */
     SIM_WITNESSES = 16,     /* numbers of other nodes, on one */
     SIM_HOLDERS = 256,      /* of all shared locks of a node */
-    SIM_NAMES_TOLD = CALL_TOKENS_TOLD * (SIM_TOKEN_MAX + 4),
+    SIM_NAMES_TOLD = CALL_TOKENS_REPORTED * (SIM_TOKEN_MAX + 4),
     SIM_TOMBSTONES = 256,
     SIM_REPEATS = 256, /* of readers with different keys, on a node */
 };

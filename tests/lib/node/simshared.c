@@ -490,7 +490,7 @@ static bool tell(const struct simcall *call, struct simreply *answer,
                  struct span token, int *told)
 {
     struct call_reply *reply = &answer->reply;
-    if (*told == CALL_TOKENS_TOLD || !is_token(token) ||
+    if (*told == CALL_TOKENS_REPORTED || !is_token(token) ||
         !is_asked_for(call, token))
         return false;
     reply->names.ptr = answer->names;
@@ -513,7 +513,7 @@ static void tell_holders(struct simbatch *batch, const struct simcall *call,
          (it = simholders_next(batch->memory, resource, it)) != NULL;) {
         if (it->ends_ms < now_ms(batch))
             continue;
-        if (call->call.number == 0 && read++ > CALL_TOKENS_TOLD)
+        if (call->call.number == 0 && read++ > CALL_TOKENS_REPORTED)
             break;
         (void)tell(call, answer, simholder_token(it), told);
     }

@@ -145,7 +145,8 @@ TEST_RANGE(without_memory_there_is_no_audit_log, 0, 4)
     struct audit *other = audit_open(&audited.setup, error, sizeof error);
     starve.is_on = false;
     ck_assert_ptr_null(other);
-    ck_assert_has(error, _i == 0 || _i == 3 ? "no memory" : strerror(ENOMEM));
+    ck_assert_has(error,
+                  _i == 0 || _i == 3 ? "out of memory" : strerror(ENOMEM));
 }
 
 TEST(without_an_audit_log_nothing_happens)

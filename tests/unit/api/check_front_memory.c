@@ -207,7 +207,7 @@ TEST(each_allocation_of_a_start_may_fail)
         starve = (struct starve){.is_on = true, .left = ++n};
         front = front_new(&setup, error);
         if (front == NULL)
-            ck_assert_int_eq(strncmp(error, "no memory", 9), 0);
+            ck_assert_int_eq(strncmp(error, "out of memory", 13), 0);
         ck_assert_int_eq(starve.left == 0, front == NULL);
     }
     starve = (struct starve){0};

@@ -133,7 +133,7 @@ TEST(a_head_has_a_price)
     add("Host", "x");
     ck_assert_ptr_null(head_check(&head, false).reason);
     for (int i = 0; i < 20; i++)
-        head_add_argument(&head, span_of("a"), span_of("b"));
+        head_add_parameter(&head, span_of("a"), span_of("b"));
     ck_assert_int_eq(head_check(&head, false).code, PROBLEM_HEAD_TOO_LARGE);
     head_init(&head, sizeof cookie, 0);
     add("Host", "x");

@@ -118,12 +118,12 @@ static const struct {
     {"a " SECRET " lock expires=2026-11-23T07:31:05Z "
      "expires=2026-11-23T07:31:05Z\n",
      "1: expires= must"},
-    {"a " SECRET " lock read\n", "1: behind the scopes"},
+    {"a " SECRET " lock read\n", "1: only prefix=, rate="},
     {"a " SECRET " lock prefix=%0a\n", "1: prefix= must"},
     {"a " SECRET " lock prefix=%00\n", "1: prefix= must"},
     {"a " SECRET " lock prefix=\xff\n", "1: prefix= must"},
     {"a " SECRET " lock prefix=redlockd:x\n", "1: prefix= must"},
-    {"a " SECRET " admin\n", "1: it has no prefix="},
+    {"a " SECRET " admin\n", "1: prefix= is missing"},
     {"a " SECRET " lock prefix=a prefix=*\n", "1: prefix=* allows all"},
     {"a " SECRET " lock " A17 "\n", "1: it has more than 16 prefixes"},
     {"a " SECRET " lock rate=1000001\n", "1: rate= must"},
@@ -319,7 +319,7 @@ TEST(without_memory_there_is_none)
         parse(span_of(text));
         if (all != NULL)
             break;
-        ck_assert_str_eq(error, "no memory");
+        ck_assert_str_eq(error, "out of memory");
         ck_assert_int_lt(left, 20);
     }
     starve.is_on = false;
@@ -348,7 +348,7 @@ GROUP(file, .tear_down = tear_down_file);
 TEST(an_error_has_file_and_line)
 {
     expect(authtext_write(GOOD "b\n"), "2: the second word");
-    expect(authtext_write(""), " it names no identity");
+    expect(authtext_write(""), " it has no identity");
 }
 
 TEST(what_is_no_file_is_refused_at_once)
@@ -394,6 +394,6 @@ TEST(without_memory_it_says_so)
     starve.is_on = true;
     for (int left = 1; left <= 4; left++) {
         starve.left = left;
-        expect(path, " no memory");
+        expect(path, " out of memory");
     }
 }

@@ -72,7 +72,7 @@ TEST(a_bar_is_told_with_its_end)
     for (int i = 0; i < 20 && play_find(CALL_ACQUIRE, i % 5) != NULL; i++)
         PLAY_REPLY(CALL_ACQUIRE, i % 5, .vote = VOTE_STALE, .highest = highest);
     ask_expect_now(503, "no_quorum");
-    ask_expect_detail("for 59 s");
+    ask_expect_detail("in 59 s");
 }
 
 TEST_RANGE(a_refused_key_is_told_with_the_votes, 0, LOCK_CALLS)

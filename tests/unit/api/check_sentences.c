@@ -18,12 +18,13 @@
 #define BATCH "POST /batch\n\n{'operations':["
 #define END "]}"
 #define UNDECODED                                                              \
-    "there is no such path: an id has no /; a / in a resource is sent as "     \
-    "%2F, which a proxy must pass on undecoded; the field id of an answer is " \
-    "safe"
+    "there is no such path: an id contains no /; send a / of a resource "      \
+    "as %2F, which no proxy may decode, or send the field id of a "            \
+    "response"
 #define IN_FRONT                                                               \
-    "there is no such path; a proxy that has a part in front of /locks must "  \
-    "take it off; the paths are /locks, /locks/<id> and /locks/<id>/extend"
+    "there is no such path; if a proxy serves redlockd under a prefix, "       \
+    "the proxy must strip it; the paths are /locks, /locks/<id> and "          \
+    "/locks/<id>/extend"
 
 SUITE(sentences, .set_up = ask_begin, .tear_down = ask_end);
 
@@ -55,7 +56,7 @@ static const struct {
      "body: the body is compressed by gzip (1f 8b); send it unencoded"},
     {ACQUIRE "\xff\xfe", "body: the body is in UTF-16 or UTF-32; send UTF-8"},
     {ACQUIRE " \xef\xbb\xbf{}", "body: the body has a byte order mark (ef bb "
-                                "bf) behind its first character; send none"},
+                                "bf) after its first character; send none"},
     {ACQUIRE "{'what':1}", "body/what: 2 fields are invalid, see errors"},
     {ACQUIRE "{}", "body/resource: resource, the name to lock, is missing; to "
                    "lock several, send resources instead"},
@@ -77,7 +78,7 @@ static const struct {
     {ACQUIRE "{'resources':[7]}",
      "body/resources/0: a resource is an integer; it must be a string"},
     {ACQUIRE "{'resources':['a','a']}",
-     "body/resources/1: a resource occurs twice; send each one once"},
+     "body/resources/1: a resource occurs twice; send each resource once"},
     {ACQUIRE "{'resources':['a','']}",
      "body/resources/1: a resource must not be empty"},
     {ACQUIRE "{'resource':'x','ttl_ms':99}",
@@ -92,20 +93,22 @@ static const struct {
     {ACQUIRE "{'resource':'x','mode':'SHARED'}",
      "body/mode: mode must be \"exclusive\" or \"shared\""},
     {ACQUIRE "{'resource':'x','permits':1}",
-     "body/permits: permits must be sent with limit, the number of permits "
-     "that there are"},
+     "body/permits: permits must be sent together with limit, the number of "
+     "permits of the pool"},
     {ACQUIRE "{'resources':['x'],'limit':2}",
-     "body/limit: limit must not be sent with resources; send resource"},
+     "body/limit: limit must not be sent with resources; send resource "
+     "instead"},
     {ACQUIRE "{'resource':'x','mode':'shared','limit':2}",
      "body/mode: mode must not be \"shared\" if limit is sent: a permit has "
      "one holder"},
     {ACQUIRE "{'resource':'x','limit':2,'permits':3}",
-     "body/permits: permits is 3, but there are only 2 (limit)"},
+     "body/permits: permits is 3, but limit is 2; send at most limit"},
     {ACQUIRE "{'resource':1,'owner':1}",
      "body/resource: 2 fields are invalid, see errors"},
     {"PUT /locks/a/extend\n",
-     "header/token: the lock token is missing; send the one from the acquire "
-     "response, in the header X-Lock-Token or in the field token"},
+     "header/token: the lock token is missing; send the field token of the "
+     "response to POST /locks, in the header X-Lock-Token or in the field "
+     "token"},
     {"PUT /locks/a/extend\nX-Lock-Token: 1\n",
      "header/token: X-Lock-Token is not a valid lock token; send the field "
      "token of the response to POST /locks, unchanged"},
@@ -121,56 +124,58 @@ static const struct {
      "'Content-Type: application/json'"},
     {"POST /locks\nIdempotency-Key: x\n\n{'resource':'a'}",
      "the header Idempotency-Key must have 16 to 64 characters of A-Z a-z 0-9 "
-     "_ -; a UUID is one"},
+     "_ -; send a UUID, for example"},
     {"POST /locks\nIdempotency-Key: {6f1c27a5-b9d0-4e6e}\n\n{'resource':'a'}",
      "the header Idempotency-Key must have 16 to 64 characters of A-Z a-z 0-9 "
-     "_ -, but its byte 1 is {; a UUID alone is one"},
+     "_ -, but its byte 1 is {; send a UUID alone, for example"},
     {"POST /locks\nIdempotency-Key: 0123456789 abcdef\n\n{'resource':'a'}",
      "the header Idempotency-Key must have 16 to 64 characters of A-Z a-z 0-9 "
-     "_ -, but its byte 11 is 0x20; a UUID alone is one"},
+     "_ -, but its byte 11 is 0x20; send a UUID alone, for example"},
     {"DELETE /locks/a?force=7\nX-Lock-Token: 1\n",
-     "query/force: the argument force needs no lock token; send one of the "
-     "two, and no body"},
+     "query/force: the query parameter force cannot be combined with a lock "
+     "token or a body; send only one of them"},
     {"DELETE /locks/a?force=x",
-     "query/force: the argument force is not a fencing token; take the field "
-     "fencing_token of GET /locks/<id>, or all: all readers of a shared lock"},
+     "query/force: the query parameter force is not a fencing token; send the "
+     "field fencing_token of GET /locks/<id>, or all to release all readers of "
+     "a shared lock"},
     {"GET /locks/a?after=%&wait_ms=1",
-     "query/after: the argument after must be the field version of an earlier "
-     "answer"},
+     "query/after: the query parameter after must be the field version of an "
+     "earlier response"},
     {"GET /locks/a?after=1&wait_ms=45001",
-     "query/wait_ms: the argument wait_ms must be an integer from 0 to 45000 "
-     "(milliseconds)"},
+     "query/wait_ms: the query parameter wait_ms must be an integer from 0 to "
+     "45000 (milliseconds)"},
     {"PUT /locks/a/extend\n\n{'token':'" SHARED_TOKEN "','mode':'exclusive'}",
-     "a shared lock cannot become an exclusive one: two readers that both "
-     "waited for that would wait for ever; release it, and acquire an "
-     "exclusive one"},
+     "a shared lock cannot become an exclusive one, as two readers that both "
+     "waited for that would deadlock; release it, and acquire an exclusive "
+     "lock"},
     {"GET /locks/a/b", UNDECODED},
     {"POST /api/locks", IN_FRONT},
     {"PUT /locks/a/b/extend", UNDECODED},
     {"POST //locks", IN_FRONT},
     {"POST /locks/locks", "this path supports only GET, HEAD, DELETE, OPTIONS; "
-                          "a lock is acquired by POST /locks"},
+                          "to acquire a lock, send POST /locks"},
     {"GET /lock", "there is no such path; the paths are /, /locks, "
                   "/locks/<id>, /locks/<id>/extend, /batch, /nodes, /livez, "
                   "/readyz, /metrics, /openapi.yaml and /docs"},
     {"PUT /locks", "this path supports only GET, HEAD, POST, OPTIONS"},
-    {"POST /livez", "this path supports only GET, HEAD, OPTIONS; a lock is "
-                    "acquired by POST /locks"},
+    {"POST /livez", "this path supports only GET, HEAD, OPTIONS; to acquire a "
+                    "lock, send POST /locks"},
     {"GET /locks/~~",
-     "the path names no lock: it must have the id of one, or a resource, "
-     "percent-encoded; the field id of an answer is safe"},
+     "the path names no lock: it must contain a percent-encoded resource, or "
+     "the field id of a response"},
     {"GET /locks?page_size=0",
-     "query/page_size: the argument page_size must be from 1 to 1000"},
-    {"GET /locks?prefix=%zz",
-     "query/prefix: the argument prefix is too long, or not percent-encoded"},
+     "query/page_size: the query parameter page_size must be from 1 to 1000"},
+    {"GET /locks?prefix=%zz", "query/prefix: the query parameter prefix is too "
+                              "long, or not percent-encoded"},
     {"GET /locks?prefix=%ff",
-     "query/prefix: the argument prefix must be valid UTF-8"},
-    {"GET /locks?cursor=x", "query/cursor: the argument cursor is none; take "
-                            "it from the page before, unchanged"},
+     "query/prefix: the query parameter prefix must be valid UTF-8"},
+    {"GET /locks?cursor=x",
+     "query/cursor: the query parameter cursor is not valid; send the field "
+     "next_cursor of the previous page, unchanged"},
     {"GET /locks?page_size=1&page_size=1",
-     "query/page_size: the argument page_size occurs twice"},
-    {"GET /pools/~~YQpi?limit=2", "the id in the path must be that of a pool: "
-                                  "of one resource of at most 251 characters"},
+     "query/page_size: the query parameter page_size occurs twice"},
+    {"GET /pools/~~YQpi?limit=2", "the id in the path must name a pool: one "
+                                  "resource of at most 251 characters"},
     {"POST /batch\n\n{}",
      "body/operations: operations is missing; send an array of 1 to 100 "
      "objects, each with the field operation"},
@@ -195,7 +200,7 @@ static const struct {
      "idempotency_key"},
     {BATCH "{'operation':'acquire','resource':'a','idempotency_key':\"x\"}" END,
      "body/operations/0/idempotency_key: idempotency_key must have 16 to 64 "
-     "characters of A-Z a-z 0-9 _ -; a UUID is one"},
+     "characters of A-Z a-z 0-9 _ -; send a UUID, for example"},
     {BATCH "{'operation':'extend','token':'" ASK_TOKEN "'}" END,
      "body/operations/0/id: id is missing; send the field id of the response "
      "to POST /locks, unchanged"},
@@ -210,14 +215,14 @@ static const struct {
      "token of the response to POST /locks, unchanged"},
     {BATCH "{'operation':'acquire','resource':'a'},{'operation':\"acquire\","
            "\"resource\":\"a\"}" END,
-     "body/operations/1: this operation and operations/0 are of one lock; send "
-     "one of them in another request"},
+     "body/operations/1: this operation and operations/0 are on the same lock; "
+     "send one of them in another request"},
     {"POST /batch\nX-Lock-Token: 1\n\n{}",
-     "header/X-Lock-Token: a batch has no header X-Lock-Token; send the field "
-     "token of each operation"},
+     "header/X-Lock-Token: a batch takes no header X-Lock-Token; send the "
+     "field token in each operation"},
     {"POST /batch\nIdempotency-Key: 1\n\n{}",
-     "header/Idempotency-Key: a batch has no header Idempotency-Key; send the "
-     "field idempotency_key of each operation"},
+     "header/Idempotency-Key: a batch takes no header Idempotency-Key; send "
+     "the field idempotency_key in each operation"},
 };
 
 TEST_EACH(what_is_wrong_with_a_request_is_told, asked)
@@ -241,7 +246,7 @@ static const struct {
     {"Host: x\n: 2", "a header field's name is empty, or contains a character "
                      "that is not allowed"},
     {"Host: x\nX: a\x01",
-     "a header field's value contains a control character"},
+     "a header field's value contains a control character; remove it"},
     {"Host: x y", "the header field Host is not a valid host"},
     {"Host: x\nTransfer-Encoding: chunked\nContent-Length: 2",
      "Content-Length and Transfer-Encoding must not be sent together"},
@@ -268,35 +273,36 @@ static const struct {
     const char *sentence;
 } voted[] = {
     {LOCK_ACQUIRE, UNFIT(READ_ONLY),
-     "nothing was granted; 3 of 5 nodes did not vote, 3 votes are needed"},
+     "3 of 5 nodes did not vote, 3 votes are needed; nothing was granted"},
     {LOCK_EXTEND, UNFIT(READ_ONLY),
-     "the outcome is unknown; the old validity still stands; 3 of 5 nodes did "
-     "not vote, 3 votes are needed"},
+     "3 of 5 nodes did not vote, 3 votes are needed; the outcome is unknown, "
+     "but the previous validity still holds"},
     {LOCK_RELEASE, UNFIT(READ_ONLY),
-     "the outcome is unknown; treat the lock as gone; 3 of 5 nodes did not "
-     "vote, 3 votes are needed"},
+     "3 of 5 nodes did not vote, 3 votes are needed; the outcome is unknown: "
+     "treat the lock as released"},
     {LOCK_INSPECT, UNFIT(READ_ONLY),
      "3 of 5 nodes did not vote, 3 votes are needed"},
     {LOCK_FORCE, UNFIT(READ_ONLY),
-     "the outcome is unknown; ask again; 3 of 5 nodes did not vote, 3 votes "
-     "are needed"},
+     "3 of 5 nodes did not vote, 3 votes are needed; the outcome is unknown: "
+     "send the request again"},
     {LOCK_ACQUIRE, UNFIT(OUT_OF_MEMORY),
-     "nothing was granted; 3 of 5 nodes did not vote, 3 votes are needed; no "
-     "memory for new locks (OOM) on a, b, c: raise maxmemory, or free memory "
+     "3 of 5 nodes did not vote, 3 votes are needed; nothing was granted; out "
+     "of memory for new locks (OOM) on a, b, c: raise maxmemory, or free "
+     "memory "
      "there"},
     {LOCK_ACQUIRE, VOTE_KEY_REFUSED,
-     "the nodes' user may not access this resource's key; let a key pattern of "
-     "its ACL (ACL SETUSER … ~…) cover --key-prefix and the resource, or "
-     "choose another resource"},
+     "the nodes do not allow redlockd's user to access this resource's key; "
+     "add a key pattern (ACL SETUSER … ~…) that covers --key-prefix and the "
+     "resource, or choose another resource"},
     {LOCK_ACQUIRE, VOTE_HELD, "somebody else holds this lock"},
     {LOCK_RELEASE, VOTE_FREE,
      "there is no such lock: it expired, was released or was never held"},
     {LOCK_RELEASE, VOTE_HELD,
-     "the lock is held with another lock token; the grant of this one has "
-     "ended"},
+     "the grant of this lock token has expired or was released; the lock is "
+     "held with another lock token now"},
     {LOCK_FORCE, VOTE_HELD,
-     "the lock is held with another fencing token, or with a value that has "
-     "none"},
+     "the lock has another fencing token, or is held by another library and "
+     "has none; see GET /locks/<id> for the current one"},
 };
 
 TEST_EACH(what_the_nodes_did_not_do_is_told, voted)
@@ -314,9 +320,11 @@ static const struct {
     {"GET /nodes\nAuthorization: Basic x",
      "the only supported authorization is Authorization: Bearer <token>"},
     {"GET /nodes\nAuthorization: Bearer x",
-     "this access token is not known here"},
+     "no identity in this server's auth file has this access token; send "
+     "another one, or add it there"},
     {"GET /locks/b\nAuthorization: Bearer secret",
-     "a resource lies outside of the prefixes that this identity may use"},
+     "this identity may not use this resource; it needs a prefix= in the auth "
+     "file that covers it"},
     {"GET /metrics\nAuthorization: Bearer secret",
      "this identity lacks the scope metrics, which /metrics needs"},
     {"DELETE /locks/a?force=7\nAuthorization: Bearer secret",
@@ -325,7 +333,8 @@ static const struct {
      "this identity lacks the scope lock, which acquire, extend and release "
      "need"},
     {"GET /metrics\nAuthorization: Bearer other",
-     "this identity has expired: its end in the auth file has passed"},
+     "this identity has expired: the time of expires= in the auth file has "
+     "passed"},
 };
 
 GROUP(refusals, .set_up = ask_begin, .tear_down = judged_end);
@@ -349,46 +358,47 @@ static const struct {
                    "or cn:, and the name in a client certificate"},
     {"a/b " S " lock\n",
      "1: the name must have 1 to 64 characters of A-Z a-z 0-9 . _ -"},
-    {"a " EMPTY " lock\n", "1: this is the SHA-256 of an empty access token: "
-                           "the variable that held the token was not set"},
+    {"a " EMPTY " lock\n",
+     "1: this is the SHA-256 of an empty access token; set the variable that "
+     "should hold the token, and hash it again"},
     {"a cert:x lock\n",
      "1: cert: must be followed by the kind of the name and the name: "
      "cert:dns:NAME, cert:uri:NAME, cert:email:NAME or cert:cn:NAME"},
     {"a cert:dns: lock\n", "1: cert: and the kind must be followed by the name "
-                           "in the certificate, '%' as %25"},
+                           "in the certificate, with '%' as %25"},
     {"a " S " Lock\n",
-     "1: the third word must be its scopes: some of lock, read, metrics, "
-     "admin, each once, with commas and no blanks between"},
-    {"a " S " lock color=blue\n",
-     "1: behind the scopes may stand only prefix=, rate=, burst=, locks= and "
-     "expires="},
+     "1: the third word must be the scopes: lock, read, metrics or admin, each "
+     "at most once, separated by commas without blanks"},
+    {"a " S " lock color=blue\n", "1: only prefix=, rate=, burst=, locks= and "
+                                  "expires= may follow the scopes"},
     {"a " S " lock prefix=\n",
      "1: prefix= must be followed by a prefix of resources, with spaces as %20 "
      "and '%' as %25, or by * for all resources"},
-    {"a " S " lock\n", "1: it has no prefix=; say which resources it may use, "
-                       "or prefix=* for all"},
+    {"a " S " lock\n", "1: prefix= is missing; give the prefixes of its "
+                       "resources, or prefix=* for all"},
     {"a " S " lock prefix=* prefix=a\n",
      "1: prefix=* allows all resources, so it must be the only prefix; a name "
      "that begins with '*' is written %2A"},
-    {"a " S " lock rate=0\n",
-     "1: rate= must occur once, with the requests a second: 1 to 1000000"},
-    {"a " S " lock burst=0\n",
-     "1: burst= must occur once, with the requests at once: 1 to 1000000"},
-    {"a " S " lock locks=0\n",
-     "1: locks= must occur once, with the locks held at once: 1 to 1000000"},
-    {"a " S " lock expires=\n", "1: expires= must occur once, with a moment in "
-                                "UTC as in 2027-01-31T18:00:00Z"},
+    {"a " S " lock rate=0\n", "1: rate= must occur once, with the number of "
+                              "requests a second: 1 to 1000000"},
+    {"a " S " lock burst=0\n", "1: burst= must occur once, with the number of "
+                               "requests at once: 1 to 1000000"},
+    {"a " S " lock locks=0\n", "1: locks= must occur once, with the number of "
+                               "locks held at once: 1 to 1000000"},
+    {"a " S " lock expires=\n", "1: expires= must occur once, with a time in "
+                                "UTC, as in 2027-01-31T18:00:00Z"},
     {"a " S " lock prefix=* burst=1\n", "1: burst= needs rate= as well"},
     {"a " S " lock",
-     "1: the last line has no end; the file may be half written"},
+     "1: the last line does not end with LF; the file may be incomplete"},
     {"a\r\n", "1: the line ends with CR LF; it must end with LF alone"},
     {"\v\n", "1: the line contains a control character"},
     {"\xef\xbb\xbf\n",
      "1: the file begins with a byte order mark; save it as UTF-8 without one"},
-    {"", "it names no identity, so every request would be refused; without "
-         "--auth-file anybody may do anything"},
+    {"", "it has no identity, so every request would be refused; add one "
+         "(without --auth-file, anybody may do anything)"},
     {"a " S " metrics\nb " S " metrics\n",
-     "2: the access token is that of line 1; each identity needs its own"},
+     "2: the access token is the same as on line 1; each identity needs its "
+     "own"},
 };
 
 TEST_EACH(what_is_wrong_with_an_auth_file_is_told, lines)

@@ -102,7 +102,7 @@ static const char *const bad[][2] = {
     {"port", "h:0 h:65536 h:000080 h: h:6379x [::1]7 [::1]:"},
     {"database", "h:1/ redis://h/65536 redis://h/x unix:///r?db="},
     {"redis://host:port/n", "h:1/2 redis:/h"},
-    {"behind ? or #",
+    {"after ? or #",
      "h:1?db=2 redis://h:1?db=2 redis://h:1/2?ssl_cert_reqs=none "
      "rediss://u:p@h:1/2#insecure "
      "redis://h1:6379/0?password=x&ssl=true rediss://h#a;b "
@@ -128,8 +128,8 @@ static const char *const bad[][2] = {
     {"only redis", "redisss://h rediss+srv://h "
                    "redis-sentinel://p@h:26379/0#mymaster tcp://h:1?auth=x&y=z "
                    "tcp://h"},
-    {"begins with -", "-a -aS&CRET --host=h:1 redis://-h:1 n=-h:1"},
-    {"begins or ends with -", "h-:1 a.-b"},
+    {"must not begin with -", "-a -aS&CRET --host=h:1 redis://-h:1 n=-h:1"},
+    {"begin or end with -", "h-:1 a.-b"},
     {"between two dots", "a..b .a a.. ."},
     {"IPv4", "6379 10.0.0.256:1 redis://h.1"},
     {"another client", "port password:1234 redis-cli"},
@@ -138,7 +138,7 @@ static const char *const bad[][2] = {
     {"not a list", "[h:1"},
     {"comment", "#h:1"},
     {"unix:///run", "/run/redis.sock unix:/run/redis.sock"},
-    {"only db=n", "unix:///s?db=0&password=x unix:///s?db=0#x unix:///s#0"},
+    {"only ?db=n", "unix:///s?db=0&password=x unix:///s?db=0#x unix:///s#0"},
 };
 
 TEST_EACH(any_other_is_refused_with_a_reason, bad)

@@ -146,7 +146,7 @@ static const struct {
     {"--nodes a --take-over --config-epoch 2", "--take-over", "EPOCH"},
     {"--nodes a --config-epoch 3 --take-over 2", "--take-over: 2",
      "--config-epoch (3)"},
-    {"--nodes a --take-over 2", "--take-over: 2", "take it away"},
+    {"--nodes a --take-over 2", "--take-over: 2", "remove it"},
     {"--nodes a --", "--:", "no such option"},
     {"--nodes a -x", "argument 3:", "--help"},
     {"--nodes a --node-cert c", "--node-cert", "--node-key"},
@@ -565,7 +565,7 @@ TEST(variable_that_is_nearly_one_is_a_mistake)
         struct span one = span_take(&rest, ' ');
         const char *name = textf("%.*s:", (int)strcspn(one.ptr, "="), one.ptr);
         refuse(textf("%.*s", (int)one.len, one.ptr), "--nodes a", name,
-               "no such variable");
+               "no such environment variable");
     }
 }
 

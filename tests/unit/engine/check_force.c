@@ -309,7 +309,7 @@ TEST(readers_who_come_faster_than_that_are_not_followed_forever)
     engine_op op = force_all();
     while (play_outcome(op) == OUTCOME_PENDING && inspections++ < 100) {
         for (int i = 0; i < 5; i++)
-            play_answer_tokens(i, PLAY_READER_OF(1), CALL_TOKENS_TOLD);
+            play_answer_tokens(i, PLAY_READER_OF(1), CALL_TOKENS_REPORTED);
         answer_releases(0, 5, VOTE_DELETED);
     }
     ck_assert_int_eq(inspections, 12);

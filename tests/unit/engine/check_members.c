@@ -100,7 +100,7 @@ TEST(story_23_a_node_with_another_name_is_probed_only)
     VOTERS_ASSERT_REFUSAL(1, STATE_DUPLICATE);
     members_on_step(&voters.members, 1);
     voters_expect_probes_only(VOTERS_NODES);
-    ck_assert_int_eq(voters.members.witness.node[1].told_us, 0);
+    ck_assert_int_eq(voters.members.witness.node[1].reported_us, 0);
     voters_found(1, PROBE_ADMITTED, VOTERS_ADMIT, "");
     voters_expect(MEMBER_REVOKE, 1); /* by the step */
 }

@@ -325,7 +325,7 @@ TEST(a_first_start_begins_with_the_first_of_the_names)
 
 /* ---- memory -------------------------------------------------------------- */
 
-static void tell_full(int node, bool is_full)
+static void report_full(int node, bool is_full)
 {
     PLAY_REPLY(CALL_PROBE, node, .vote = VOTE_DONE,
                .probe = {.word = PROBE_ADMITTED,
@@ -348,7 +348,7 @@ static void probe_again(bool are_full)
     play.sent_count = 0;
     play_advance(1200000);
     for (int i = 0; i < PLAY_NODES; i++)
-        tell_full(i, are_full);
+        report_full(i, are_full);
 }
 
 TEST(story_76_full_nodes_vote_for_what_is_held)

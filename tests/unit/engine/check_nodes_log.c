@@ -96,7 +96,7 @@ static const struct {
     bool is_first; /* the server has just started */
     int failed;    /* requests */
     int away_ms;
-    bool is_told;
+    bool is_reported;
 } losses[] = {
     {false, 0, 10, false},  {false, 0, 1000, true}, {false, 2, 7, true},
     {true, 0, 3000, false}, {true, 1, 100, false},  {true, 1, 5000, true},
@@ -104,7 +104,7 @@ static const struct {
 
 TEST_EACH(a_quorum_is_told_if_it_was_missed, losses)
 {
-    bool is_first = losses[_i].is_first, is_told = losses[_i].is_told;
+    bool is_first = losses[_i].is_first, is_reported = losses[_i].is_reported;
     if (is_first)
         play_begin_again(&play_settings);
     else
@@ -114,18 +114,18 @@ TEST_EACH(a_quorum_is_told_if_it_was_missed, losses)
     for (int i = 0; i < losses[_i].failed; i++)
         ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
     play_advance(losses[_i].away_ms * 1000);
-    ck_assert(engine_has_quorum(play.engine) == (!is_first && !is_told));
+    ck_assert(engine_has_quorum(play.engine) == (!is_first && !is_reported));
     const char *text = said();
-    expect_lines(text, "event=no_quorum", is_told);
+    expect_lines(text, "event=no_quorum", is_reported);
     for (int i = 0; i < 3; i++)
         play_node_up(i);
     text = said();
-    expect_lines(text, "event=quorum voting=3 ", is_first || is_told);
-    expect_lines(text, "lasted_ms", is_told);
+    expect_lines(text, "event=quorum voting=3 ", is_first || is_reported);
+    expect_lines(text, "lasted_ms", is_reported);
     expect_lines(text,
                  textf(" lasted_ms=%d failed=%d\n", losses[_i].away_ms,
                        losses[_i].failed),
-                 is_told);
+                 is_reported);
     play_advance(3 * SECOND);
     (void)play_result(play_win()); /* nobody misses it now */
     expect_lines(said(), "quorum", 0);

@@ -81,7 +81,7 @@ TEST_EACH(it_is_open_until_no_answer_matters, queries)
         else
             tell_rest(node, answer, -1);
     }
-    expect(QUERY_TOLD);
+    expect(QUERY_REPORTED);
     if (queries[_i].told != NULL && queries[_i].own > 0)
         expect_set(query_own(&query), queries[_i].told, '2');
     else if (queries[_i].told != NULL)
@@ -94,7 +94,7 @@ TEST(the_end_decides_what_is_in_doubt)
     tell(1, "110");
     tell(2, "111");
     query_note_rest(&query);
-    expect(QUERY_TOLD);
+    expect(QUERY_REPORTED);
     expect_set(query_free(&query), "111", '0');
     tell(3, "000"); /* too late */
     expect_set(query_free(&query), "111", '0');

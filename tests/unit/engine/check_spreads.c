@@ -25,6 +25,14 @@ static void extend_for(int64_t ttl_ms)
     engine_close(play.engine, op);
 }
 
+static void extend_with(const struct engine_settings *settings)
+{
+    play_begin_again(settings);
+    play_nodes_up();
+    play.sent_count = 0;
+    extend_for(TTL_MS);
+}
+
 /* Until so many extends were sent in all, which takes at least so long. */
 static void await(int extends, int64_t least_us)
 {
@@ -218,6 +226,88 @@ TEST(a_change_between_two_checks_ends_the_long_pauses)
     ck_assert_int_lt(create_in_vain(1, VOTE_LATE), 250000);
 }
 
+/* The nodes answer what they were asked. Node 4 has something else until
+ * gone_us; true: it got the lock. */
+static bool answer_all(int64_t gone_us)
+{
+    bool is_gone = play.now_us >= gone_us;
+    const struct play_call *created = play_find(CALL_REPLICATE, 4);
+    if (play_find(CALL_EXTEND, 0) != NULL)
+        letters_answer(CALL_EXTEND, is_gone ? "eeeef" : "eeeeA");
+    if (created == NULL)
+        return false;
+    bool is_granted = is_gone && created->call.seen != 0;
+    play_answer(CALL_REPLICATE, 4,
+                is_granted ? VOTE_GRANTED
+                : is_gone  ? VOTE_CHANGED
+                           : VOTE_HELD);
+    play.sent_count = 0;
+    return is_granted;
+}
+
+/* However long something else was there, and whenever it goes. */
+TEST_RANGE(a_second_after_something_else_has_gone_it_is_there, 0, 60)
+{
+    struct engine_settings settings = play_settings;
+    settings.node_timeout_us = 250000;
+    extend_with(&settings);
+    int64_t gone_us = play.now_us + 8000000 + _i * 25000;
+    while (!answer_all(gone_us))
+        play_advance(1000);
+    ck_assert_int_lt(play.now_us - gone_us, 1000000);
+}
+
+/* ---- answers and their checks -------------------------------------------- */
+
+/* Answers a call of a batch that had begun so long ago. */
+static void answer_batched(int node, uint64_t tag, enum vote vote,
+                           int64_t ago_us)
+{
+    struct call_reply reply = {
+        .vote = vote,
+        .node_now_us = PLAY_EPOCH_US + play.now_us,
+        .highest = vote == VOTE_FREE,
+    };
+    engine_on_reply(play.engine, node, tag, &reply, play.now_us - ago_us,
+                    play.now_us);
+}
+
+/* The calls of a batch have the time of its first one. In the turn of a check
+ * that may be another call, say the acquire of a client that has waited. */
+TEST(a_check_counts_in_a_batch_that_began_before_it)
+{
+    extend_for(TTL_MS);
+    for (int check = 1; check <= 2; check++) {
+        await(play_count(CALL_EXTEND) + PLAY_NODES, 0);
+        for (int i = 0; i < PLAY_NODES; i++) {
+            struct play_call *sent = play_find(CALL_EXTEND, i);
+            sent->is_answered = true;
+            answer_batched(i, sent->tag, i < 3 ? VOTE_EXTENDED : VOTE_FREE,
+                           TICK_US / 2);
+        }
+    }
+    ck_assert_int_eq(play_count(CALL_REPLICATE), 2);
+}
+
+/* The tags of checks come round again. */
+TEST(an_answer_to_a_much_earlier_check_does_not_count)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    const uint64_t tag = play_find(CALL_EXTEND, 4)->tag;
+    const int64_t sent_us = play.now_us;
+    do {
+        letters_answer(CALL_EXTEND, "eeeeA");
+        extend_for(TTL_MS); /* without pauses */
+        play.sent_count = 0;
+        await(5, 0);
+    } while (play_find(CALL_EXTEND, 4)->tag != tag);
+    ck_assert_int_gt(play.now_us - sent_us, 10 * TIMEOUT_US);
+    play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+    answer_batched(4, tag, VOTE_EXTENDED, play.now_us - sent_us);
+    await(10, 0); /* it is searched for there */
+}
+
 /* Another server was told less, and was there first: it ended there. */
 TEST(what_a_creation_found_is_checked)
 {
@@ -365,14 +455,6 @@ TEST_RANGE(stragglers_refuse_nobody, 0, 2)
 }
 
 /* ---- many, and fast ones ------------------------------------------------- */
-
-static void extend_with(const struct engine_settings *settings)
-{
-    play_begin_again(settings);
-    play_nodes_up();
-    play.sent_count = 0;
-    extend_for(TTL_MS);
-}
 
 /* Two checks may be two ticks apart, however short the node timeout is. */
 TEST(short_node_timeouts_create_too)

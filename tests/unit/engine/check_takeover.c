@@ -96,7 +96,7 @@ static void expect_refusal(void)
 
 static const struct {
     const char *admit;
-    int tellers, needed;
+    int reporters, needed;
     uint16_t admitted; /* 0: nobody knows that the old names are dead */
 } counts[] = {{ADMIT(OF_FIVE, 1), 3, 3, 7},
               {ADMIT(OF_FIVE, 1), 5, 3, 31},
@@ -112,8 +112,8 @@ static const struct {
 TEST_EACH(story_65_the_last_promise_of_a_majority_is_waited_for, counts)
 {
     voters.memory[counts[_i].needed - 1].rest_us = REST_US;
-    take(0, counts[_i].tellers - 1, counts[_i].admit);
-    quarantine(counts[_i].tellers, 4);
+    take(0, counts[_i].reporters - 1, counts[_i].admit);
+    quarantine(counts[_i].reporters, 4);
     if (counts[_i].admitted == 0) {
         expect_refusal();
         return;

@@ -45,7 +45,7 @@ static size_t put(char *to, const char *digits)
 static void hear(int node, struct span text, int64_t sent_us)
 {
     const struct call_probe probe = {.word = word, .witnesses = text};
-    witness_on_told(&witness, node, &probe, sent_us, NOW_US);
+    witness_on_report(&witness, node, &probe, sent_us, NOW_US);
 }
 
 /* What the node has heard of others, as "a=1 mb=2"; 2' is an incarnation. Told
@@ -230,7 +230,7 @@ TEST_EACH(a_text_that_is_damaged_is_ignored_as_a_whole, damages)
     for (int i = 0; i < NODES; i++)
         ck_assert_uint_eq(witness.node[i].carriers, 0);
     /* it is there all the same */
-    ck_assert_int_eq(witness.node[2].told_us, 10);
+    ck_assert_int_eq(witness.node[2].reported_us, 10);
 }
 
 /* No memory has a generation as high: the node would never vote again. */
@@ -251,9 +251,9 @@ TEST(how_long_a_memory_counts_is_kept)
     tell(1, "", 100);
     tell(1, "", 350);
     ck_assert_int_eq(witness.node[1].counts_us, 100);
-    ck_assert_int_eq(witness.node[1].told_us, 350);
+    ck_assert_int_eq(witness.node[1].reported_us, 350);
     witness_on_lost(&witness, 1);
-    ck_assert_int_eq(witness.node[1].told_us, 0);
+    ck_assert_int_eq(witness.node[1].reported_us, 0);
     tell(1, "", 360); /* it begins anew */
     ck_assert_int_eq(witness.node[1].counts_us, 360);
 }

@@ -68,7 +68,7 @@ TEST(an_unsolicited_reply_ends_the_link)
 {
     faked_bring_up();
     fake_send(&faked.node, "+hello\r\n");
-    faked_expect_down(STATE_GARBAGE, "nobody asked for");
+    faked_expect_down(STATE_GARBAGE, "without a request");
     faked_until_up(2);
 }
 
@@ -77,7 +77,7 @@ TEST(a_reply_that_came_with_the_handshake_ends_the_link)
     fake_say(&faked.node, "SCRIPT LOAD --",
              "$40\r\n" FAKE_SHA "\r\n" FREE_REPLY);
     faked_start_link();
-    faked_expect_down(STATE_GARBAGE, "nobody asked for");
+    faked_expect_down(STATE_GARBAGE, "without a request");
 }
 
 /* Or it would be taken for the reply to what the first one made us send. */
@@ -87,7 +87,7 @@ TEST(a_reply_that_came_before_its_call_was_sent_ends_the_link)
     faked.sends_in_reply = true;
     faked_bring_up();
     ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
-    faked_expect_down(STATE_GARBAGE, "nobody asked for");
+    faked_expect_down(STATE_GARBAGE, "without a request");
     ck_assert_int_eq(faked.replies_at_down, 2);
     ck_assert_int_eq(faked.votes[0], VOTE_FREE);
     ck_assert_int_eq(faked.votes[1], VOTE_DISCONNECTED);

@@ -250,11 +250,11 @@ TEST(each_reply_tells_when_its_command_was_sent)
 
 TEST(a_reply_that_came_before_its_command_was_sent_is_unasked)
 {
-    int64_t heard_us = clock_now_us();
+    int64_t received_us = clock_now_us();
     give_batch(1);
     call_all(1);
     ck_assert(pipeline_append(&pipeline));
-    ck_assert_int_eq(pipeline_next(&pipeline, heard_us, &reply),
+    ck_assert_int_eq(pipeline_next(&pipeline, received_us, &reply),
                      PIPELINE_UNASKED);
 }
 

@@ -250,11 +250,11 @@ TEST(it_is_told_which_names_have_not_the_token)
         for (int i = 0; i < 5; i++) {
             struct call_reply reply =
                 decode(CALL_EXTEND, textf(forms[form], masks[i]));
-            bool is_told = i < 2 || (i == 2 && form > 0);
-            ck_assert_int_eq(reply.vote, !is_told    ? VOTE_UNREADABLE
-                                         : form == 0 ? VOTE_FREE
-                                                     : VOTE_HELD);
-            ck_assert_int_eq(reply.highest, is_told ? masks[i] : 0);
+            bool is_reported = i < 2 || (i == 2 && form > 0);
+            ck_assert_int_eq(reply.vote, !is_reported ? VOTE_UNREADABLE
+                                         : form == 0  ? VOTE_FREE
+                                                      : VOTE_HELD);
+            ck_assert_int_eq(reply.highest, is_reported ? masks[i] : 0);
         }
 }
 

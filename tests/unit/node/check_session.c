@@ -173,7 +173,7 @@ TEST_RANGE(node_that_misses_our_certificate_may_just_close, 0, 2)
     }
     ck_assert(gnutls_error_is_fatal(code));
     ck_assert_int_eq(shutdown(secure.fds[1], SHUT_WR), 0);
-    secure_expect_broken(STATE_TLS_FAILED, "wants a client certificate");
+    secure_expect_broken(STATE_TLS_FAILED, "requires a client certificate");
     certs_free(certs);
 }
 

@@ -11,7 +11,7 @@ process.once("SIGTERM", () => stop.abort());
 
 async function lead(lock) {
   const signal = AbortSignal.any([lock.signal, stop.signal]);
-  console.log("leads, with number", lock.fencingToken);
+  console.log("leads, with fencing token", lock.fencingToken);
   for (let second = 1; ; second++) {
     lock.check(); // throws LockLost
     const answer = await fetch(`${store}/leader/${second % 10}`, {
@@ -24,7 +24,7 @@ async function lead(lock) {
 
 while (!stop.signal.aborted) {
   try {
-    // without waitMs it waits until it leads
+    // without waitMs, it waits without a limit
     await withLock("leader", { ttlMs, owner, signal: stop.signal }, lead);
   } catch (error) {
     if (stop.signal.aborted) break; // withLock has released the lock

@@ -14,13 +14,13 @@ STORE = os.environ.get("STORE", "http://127.0.0.1:8090")
 
 
 async def lead(lock: AsyncLock, store: httpx.AsyncClient) -> None:
-    print("leads, with number", lock.fencing_token, flush=True)
-    number = {"X-Fencing-Token": str(lock.fencing_token)}
+    print("leads, with fencing token", lock.fencing_token, flush=True)
+    headers = {"X-Fencing-Token": str(lock.fencing_token)}
     second = 0
     while True:
         second += 1
         lock.check()  # raises LockLost
-        answer = await store.put(f"/leader/{second % 10}", content=OWNER, headers=number)
+        answer = await store.put(f"/leader/{second % 10}", content=OWNER, headers=headers)
         answer.raise_for_status()
         await asyncio.sleep(1)
 
@@ -29,7 +29,7 @@ async def stand_for_election() -> None:
     async with httpx.AsyncClient(base_url=STORE) as store:
         while True:
             try:
-                # without a wait it waits until it leads; a loss cancels lead()
+                # without wait=, it waits without a limit; a loss cancels lead()
                 async with AsyncLock("leader", ttl=TTL_S, owner=OWNER) as lock:
                     await lead(lock, store)
             except LockLost as error:

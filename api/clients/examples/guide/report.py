@@ -1,5 +1,5 @@
-"""Writes the report of a day: its sections, one after the other. Each machine has
-this in its crontab:
+"""Writes the report of a day, section by section. Each machine has this line in
+its crontab:
     0 2 * * * python3 /usr/local/bin/report.py
 """
 import datetime
@@ -15,15 +15,15 @@ today = datetime.date.today().isoformat()
 
 
 def write_report(lock: Lock) -> None:
-    number = {"X-Fencing-Token": str(lock.fencing_token)}
-    # another machine may have finished before our clock told two
+    headers = {"X-Fencing-Token": str(lock.fencing_token)}
+    # another machine may have finished before our clock reached two
     if store.get("/report/day").text == today:
         return
     for section in ("orders", "stock", "returns", "day"):
         lock.check()  # raises LockLost
         text = today if section == "day" else f"of {today}"
         store.put(
-            f"/report/{section}", content=text, headers=number, timeout=10
+            f"/report/{section}", content=text, headers=headers, timeout=10
         ).raise_for_status()
     print(f"report of {today}: done")
 
@@ -32,6 +32,6 @@ try:
     with Lock("report", ttl=TTL_S, wait=0) as lock:
         write_report(lock)
 except LockHeld:
-    pass  # another machine is at it
+    pass  # another machine writes it
 except (RedlockdError, httpx.HTTPError) as error:
     sys.exit(f"report of {today}: not finished: {error!r}")  # cron mails this

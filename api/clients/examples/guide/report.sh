@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes the report of a day: its sections, one after the other. Each machine has
-# this in its crontab:
+# Writes the report of a day, section by section. Each machine has this line in
+# its crontab:
 #   0 2 * * * redlockctl run -n -E 0 -t 60 report -- /usr/local/bin/report.sh
 set -eu
 store=${STORE:-http://127.0.0.1:8090}
@@ -11,7 +11,7 @@ write() { # path text
         -d "$2" "$store/report/$1"
 }
 
-# another machine may have finished before our clock told two
+# another machine may have finished before our clock reached two
 [ "$(curl -s "$store/report/day")" != "$today" ] || exit 0
 for section in orders stock returns; do
     write "$section" "of $today"

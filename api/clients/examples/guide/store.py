@@ -12,7 +12,7 @@ import time
 
 PORT = int(sys.argv[1]) if len(sys.argv) > 1 else 8090
 FILE = sys.argv[2] if len(sys.argv) > 2 else "store.db"
-STEP_S = float(os.environ.get("STEP_S", 1))  # how long a write with a number takes
+STEP_S = float(os.environ.get("STEP_S", 1))  # how long a write with a token takes
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS things (
     path TEXT PRIMARY KEY, state TEXT NOT NULL, fence INTEGER NOT NULL)
@@ -50,14 +50,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.answer(200, rows[0][0]) if rows else self.answer(404)
 
     def do_PUT(self):
-        """A new state, with the number of the lock; without one it is 0."""
+        """A new state, with the fencing token of the lock; without one, 0."""
         state = self.rfile.read(int(self.headers["Content-Length"])).decode()
-        number = int(self.headers.get("X-Fencing-Token", 0))
-        if number:
+        fence = int(self.headers.get("X-Fencing-Token", 0))
+        if fence:
             time.sleep(STEP_S)  # as a slow network, or much work
-        _, changed = run(WRITE, self.path, state, number)
+        _, changed = run(WRITE, self.path, state, fence)
         status = 200 if changed else 409
-        print("PUT", self.path, state, number, status, time.time_ns() // 10**6,
+        print("PUT", self.path, state, fence, status, time.time_ns() // 10**6,
               flush=True)
         self.answer(status, "" if changed else "a later holder was here\n")
 

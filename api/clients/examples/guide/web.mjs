@@ -26,7 +26,7 @@ function ship(order, left) {
   const options = { ttlMs, waitMs: 2_000, signal: left };
   return locks.withLock(`order:${order}`, options, async (lock) => {
     const { signal } = lock; // aborts what we await when the lock is lost
-    // an earlier holder may have done some of it: look, now that we hold it
+    // an earlier holder may have done some steps: read the state under the lock
     const done = states.indexOf(await ask(path, { signal }));
     for (const state of states.slice(done + 1)) {
       lock.check(); // throws LockLost
@@ -38,11 +38,11 @@ function ship(order, left) {
 
 function explain(error) {
   if (error instanceof LockHeld) return [409, "another request ships it"];
-  // some steps may be done: the next request goes on
+  // some steps may be done: the next request continues
   if (error instanceof LockLost) return [503, "not finished, try again"];
   // nothing was done
   if (error instanceof Unavailable) return [503, "no lock service, try again"];
-  // 409: a later holder was there
+  // 409: a later holder has written
   if (error instanceof StoreError) return [error.status === 404 ? 404 : 503, error.message];
   console.error(error);
   return [500, "a bug"];
@@ -50,7 +50,7 @@ function explain(error) {
 
 http
   .createServer(async (request, response) => {
-    const left = new AbortController(); // who leaves needs no lock
+    const left = new AbortController(); // stop waiting when the caller disconnects
     response.on("close", () => left.abort());
     const [, , order] = request.url.split("/");
     const [status, text] = await ship(order, left.signal).then(() => [200, "shipped"], explain);

@@ -16,12 +16,12 @@ locks = Client()  # all threads share its connections
 def ship(order: str) -> None:
     path = f"/orders/{order}"
     with Lock(f"order:{order}", ttl=TTL_S, wait=2, client=locks) as lock:
-        # an earlier holder may have done some of it: look, now that we hold it
+        # an earlier holder may have done some steps: read the state under the lock
         state = store.get(path).raise_for_status().text
         for state in STATES[STATES.index(state) + 1 :]:
             lock.check()  # raises LockLost
-            number = {"X-Fencing-Token": str(lock.fencing_token)}
-            store.put(path, content=state, headers=number).raise_for_status()
+            headers = {"X-Fencing-Token": str(lock.fencing_token)}
+            store.put(path, content=state, headers=headers).raise_for_status()
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -32,11 +32,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, "shipped")
         except LockHeld:
             self.answer(409, "another request ships it")
-        except LockLost:  # some steps may be done: the next request goes on
+        except LockLost:  # some steps may be done: the next request continues
             self.answer(503, "not finished, try again")
         except Unavailable:  # nothing was done
             self.answer(503, "no lock service, try again")
-        except httpx.HTTPStatusError as error:  # 409: a later holder was there
+        except httpx.HTTPStatusError as error:  # 409: a later holder has written
             status = error.response.status_code
             self.answer(404 if status == 404 else 503, f"the store says {status}")
 

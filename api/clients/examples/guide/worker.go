@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Works off the orders that are not shipped yet. Start as many as you like, on
-// any machines; SIGTERM ends one when it has finished its order.
+// Ships the orders that are not shipped yet. Start as many workers as you like, on
+// any machines; SIGTERM ends a worker when it has finished its order.
 package main
 
 import (
@@ -48,7 +48,7 @@ func ask(ctx context.Context, method, path, body string, number int64) (string, 
 
 // ship does what is left to do of an order. The context ends when the lock is lost.
 func ship(ctx context.Context, lock *redlockd.Lock, order string) error {
-	// the list is old: another worker may have shipped it before we had the lock
+	// the list may be stale: another worker may have shipped the order meanwhile
 	done, err := ask(ctx, "GET", "/orders/"+order, "", 0)
 	if err != nil {
 		return err
@@ -88,11 +88,11 @@ func round(stop context.Context, locks *redlockd.Client, ttl time.Duration) erro
 			return ship(ctx, lock, order)
 		})
 		switch {
-		case errors.Is(err, redlockd.ErrHeld): // another worker is at it
+		case errors.Is(err, redlockd.ErrHeld): // another worker has the order
 		case errors.Is(err, redlockd.ErrUnavailable):
 			return err
 		case err != nil:
-			// it stays in the list: whoever gets its lock next goes on with it
+			// the order stays in the list: the next holder of its lock continues
 			fmt.Println(order, "given up:", err)
 		}
 	}
@@ -113,7 +113,7 @@ func main() {
 	defer done()
 	for stop.Err() == nil {
 		if err := round(stop, locks, ttl); err != nil {
-			fmt.Println("nothing to do it with:", err)
+			fmt.Println("store or lock service failed:", err)
 		}
 		select {
 		case <-stop.Done():

@@ -1,5 +1,5 @@
-"""Works off the orders that are not shipped yet. Start as many as you like, on
-any machines; SIGTERM ends one when it has finished its order."""
+"""Ships the orders that are not shipped yet. Start as many workers as you like, on
+any machines; SIGTERM ends a worker when it has finished its order."""
 import os
 import signal
 import threading
@@ -15,12 +15,12 @@ stop = threading.Event()
 
 def work(order: str, lock: Lock) -> None:
     path = f"/orders/{order}"
-    # the list is old: another worker may have shipped it before we had the lock
+    # the list may be stale: another worker may have shipped the order meanwhile
     state = store.get(path).raise_for_status().text
     for state in STATES[STATES.index(state) + 1 :]:
         lock.check()  # raises LockLost
-        number = {"X-Fencing-Token": str(lock.fencing_token)}
-        store.put(path, content=state, headers=number).raise_for_status()
+        headers = {"X-Fencing-Token": str(lock.fencing_token)}
+        store.put(path, content=state, headers=headers).raise_for_status()
         print(order, state, flush=True)
 
 
@@ -29,9 +29,9 @@ def try_order(order: str, locks: Client) -> None:
         with Lock(f"order:{order}", ttl=TTL_S, wait=0, client=locks) as lock:
             work(order, lock)
     except LockHeld:
-        pass  # another worker is at it: take the next one
+        pass  # another worker has the order: try the next one
     except (LockLost, httpx.HTTPError) as error:
-        # it stays in the list: whoever gets its lock next goes on with it
+        # the order stays in the list: the next holder of its lock continues
         print(order, "given up:", repr(error), flush=True)
 
 
@@ -45,7 +45,7 @@ def main() -> None:
                     if state != STATES[-1] and not stop.is_set():
                         try_order(order, locks)
             except (Unavailable, httpx.HTTPError) as error:
-                print("nothing to do it with:", repr(error), flush=True)
+                print("store or lock service failed:", repr(error), flush=True)
             stop.wait(1)
 
 
