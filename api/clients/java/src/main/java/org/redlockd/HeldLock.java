@@ -1,6 +1,8 @@
 package org.redlockd;
 
+import java.io.Serializable;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -11,11 +13,13 @@ import java.util.stream.Collectors;
  * A lock that somebody holds, as a server described it. What is empty is not known, as for locks of
  * other libraries, and of readers.
  */
-public final class HeldLock {
-    private final Map<String, Object> of;
+public final class HeldLock implements Serializable {
+    private static final long serialVersionUID = 1L;
+
+    private final HashMap<String, Object> of;
 
     HeldLock(Map<String, Object> of) {
-        this.of = of;
+        this.of = new HashMap<>(of);
     }
 
     public String id() {

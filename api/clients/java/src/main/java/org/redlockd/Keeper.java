@@ -60,8 +60,8 @@ final class Keeper {
         mutex.lock();
         try {
             what.run();
-            schedule();
         } finally {
+            schedule(); // also if there is no memory for a thread: a loss must be noticed
             mutex.unlock();
         }
     }
@@ -87,8 +87,8 @@ final class Keeper {
         change(() -> {
             if (!isStopped && !isRenewing && !isLast
                 && Clock.nowMs() >= hold.grant().renewAtMs) {
-                isRenewing = true;
                 Background.work(this::renew);
+                isRenewing = true;
             }
         });
     }

@@ -9,7 +9,7 @@ import java.util.OptionalLong;
 public class LockHeldException extends RedlockdException {
     private static final long serialVersionUID = 1L;
 
-    private final transient HeldLock holder;
+    private final HeldLock holder;
 
     LockHeldException(String message, Map<String, Object> heldBy) {
         super(message);

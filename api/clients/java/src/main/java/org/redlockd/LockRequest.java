@@ -139,6 +139,9 @@ public final class LockRequest {
     /** Without a limit if waitMs is null. */
     Lock acquireWithin(Double waitMs) throws InterruptedException {
         Wanted wanted = new Wanted(this, waitMs);
+        if (Thread.interrupted()) {
+            throw new InterruptedException();
+        }
         Attempt attempt = new Attempt(wanted);
         boolean hasEnded = false;
         try {
