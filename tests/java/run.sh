@@ -7,8 +7,8 @@ cd "$(dirname "$0")/../.."
 
 scripts/deps.sh build run test tls java
 rm -rf build/java
-javac --release 11 -Xlint:all,-try -Werror -d build/java/package \
-    $(find api/clients/java/src -name '*.java')
+find api/clients/java/src -name '*.java' -print0 |
+    xargs -0 javac --release 11 -Xlint:all,-try -Werror -d build/java/package
 javac --release 11 -Xlint:all,-try -Werror -cp build/java/package \
     -d build/java/tests tests/java/*.java
 export PYTHONDONTWRITEBYTECODE=1
