@@ -131,7 +131,7 @@ def check_events():
     """Of lines of the log: the names before the fields of a call."""
     known = set()
     for text in sources("*.c").values():
-        for call in re.findall(r"\b(?:log_(?:write|tell)\([^,;]*,|"
+        for call in re.findall(r"\b(?:log_(?:write|detail)\([^,;]*,|"
                                r"(?:tls_)?warn\(|warn_if_open\()([^,;]*),", text):
             known |= set(re.findall(r'"([a-z_]+)"', call))
     rows = table(source(AUDIT), "log event", "level", "meaning")
