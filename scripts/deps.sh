@@ -88,11 +88,11 @@ need_group() {
         [ -n "$(ruby -e 'gem "activejob"; print 1' 2>/dev/null)" ] ||
             missing+=(ruby-activejob)
         ;;
+    java) need_command javac default-jdk-headless ;;
     examples) # the tool chains of api/clients/examples/
         need_command curl curl
         need_command jq jq
         need_debian_python requests python3-requests
-        need_command javac default-jdk-headless
         compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
             missing+=(postgresql)
         need_file /usr/sbin/mariadbd mariadb-server

@@ -106,16 +106,7 @@ SHELL = [
         (", mode: env.MODE}", "}"),
     ], ["readers"]),
 ]
-JAVA = [
-    ("interrupts nobody", [
-        ("        isLost = true;\n        worker.interrupt();",
-         "        isLost = true;"),
-    ], ["nested"]),
-    ("writes names into JSON as they are", [
-        (r""".replace("\\", "\\\\").replace("\"", "\\\"")""", ""),
-    ], ["quoted"]),
-]
-BROKEN = {"requests": REQUESTS, "shell": SHELL, "java": JAVA}
+BROKEN = {"requests": REQUESTS, "shell": SHELL}
 
 # the same for the files of api/clients/examples/fencing/; in SQL, changed
 # wherever it stands

@@ -2,7 +2,7 @@
 """Plays each story with each example of api/clients/examples/, over real servers
 and real databases.
 
-LANGUAGES="java shell" and STORIES="lost asleep" play some of it; JOBS=4 at a time.
+LANGUAGES="requests shell" and STORIES="lost asleep" play some of it; JOBS=4 at a time.
 With --self-test, plays each story with an example that is wrong on purpose:
 the story must notice.
 """
@@ -12,7 +12,6 @@ import os
 import pathlib
 import shutil
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -36,7 +35,6 @@ LANGUAGES = {
     "shell": ("jq", ("bash", EXAMPLES / "lock.sh", ...,
                      "bash", ROOT / "tests/examples/work.sh")),
     "requests": (PYTHON, (PYTHON, EXAMPLES / "lock_requests.py")),
-    "java": ("java", ("java", "-cp", BUILD, "Lock")),
 }
 # a file of api/clients/examples/fencing/, and what runs it
 DATABASES = {
@@ -101,7 +99,7 @@ def play_of(name, change=as_it_is):
     if name in LANGUAGES:
         tool, command = LANGUAGES[name]
         return tool, STORIES, functools.partial(play, tuple(
-            change(part) if part == BUILD or isinstance(part, pathlib.Path) and
+            change(part) if isinstance(part, pathlib.Path) and
             part.parent == EXAMPLES else part for part in command))
     if name in DATABASES:
         tool, kind = DATABASES[name]
@@ -142,14 +140,9 @@ def play_examples(pool):
 
 
 def broken(changes, folder, source):
-    """The file with these changes, in the folder; of Java, the folder itself."""
+    """The file with these changes, in the folder."""
     folder.mkdir(exist_ok=True)
-    if source != BUILD:
-        return break_file(source, changes, folder / source.name)
-    file = break_file(EXAMPLES / "Lock.java", changes, folder / "Lock.java")
-    subprocess.run(["javac", "-d", folder, file,
-                    *(ROOT / "tests/examples").glob("*.java")], check=True)
-    return folder
+    return break_file(source, changes, folder / source.name)
 
 
 def play_broken(pool):

@@ -34,9 +34,5 @@ go_program() { # name
 if command -v go >/dev/null; then
     go_program worker
 fi
-if command -v javac >/dev/null; then
-    javac -Xlint:all,-serial,-try -Werror -d "$dir" "$from/Lock.java" \
-        tests/examples/{Aside,Nested}.java
-fi
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/interop:tests/lib
 exec python3 tests/examples/main.py "$@"

@@ -2,7 +2,6 @@
 import http.client
 import json
 import os
-import pathlib
 import signal
 import time
 
@@ -16,11 +15,8 @@ from world import REDLOCKD_CLIENT, Server, World
 TTL_MS = 3000
 RENEWAL_MS = TTL_MS // 3  # after a renewal comes the next
 
-# how a program of that tool imports a file
-IMPORTS = {
-    "python3": ("-c", "import runpy; example = runpy.run_path({!r}, run_name='lock')"),
-    "java": (),  # the program is a class that run.sh compiled
-}
+# how a Python program imports a file
+IMPORT = "import runpy; example = runpy.run_path({!r}, run_name='lock')"
 
 
 class Stage(World):
@@ -51,12 +47,9 @@ class Stage(World):
         return program
 
     def imports(self, program=""):
-        """The command for a program that imports the example first."""
+        """The command for a program in Python that imports the example first."""
         tool, *_, file = self.command
-        if not IMPORTS[pathlib.Path(tool).name]:
-            return (*self.command[:-1], program.strip())
-        *options, text = IMPORTS[pathlib.Path(tool).name]
-        return (tool, *options, text.format(str(file)) + program)
+        return (tool, "-c", IMPORT.format(str(file)) + program)
 
     def start_lonely_server(self):
         """One whose nodes are all down; the rival goes on with the others."""

@@ -202,7 +202,6 @@ with lock_of("beside") as beside:
     beside.check()
 print("all well", flush=True)
 """,
-    "java": "Aside",
 }
 
 
@@ -249,7 +248,6 @@ with lock_of("beside"):
     with lock_of(sys.argv[1]) as lock:
         work(lock)
 """,
-    "java": "Nested",
 }
 # work for lock.sh that no signal but KILL ends
 STUBBORN = ("bash", "-c", """
@@ -338,6 +336,6 @@ def story_readers(stage):
 # these are told of some languages only
 story_permits.languages = {"shell", "requests"}
 story_readers.languages = {"shell", "requests"}
-story_imported.languages = {"requests"}  # javac links
-story_aside.languages = story_aside_lost.languages = {"requests", "java"}
+story_imported.languages = {"requests"}
+story_aside.languages = story_aside_lost.languages = {"requests"}
 story_nested.languages = story_aside.languages | {"shell"}

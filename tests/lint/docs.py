@@ -157,12 +157,13 @@ def check_links(page):
 
 def check_blocks(page):
     """Console and sh are pasted, or gone through by compose-test, deb-test and
-    production; python-test runs python, node-test js, go-test go, php-test php, ruby-test ruby."""
+    production; python-test runs python, node-test js, go-test go, php-test php, ruby-test ruby,
+    java-test java."""
     if page == "CONTRIBUTING.md":
         return
     for fence in re.findall(r"^ *```(\S+)$", source(page), re.M):
         if fence not in ("console", "sh", "sql", "python", "js", "go", "php",
-                         "ruby"):
+                         "ruby", "java"):
             complain(page, f"nobody tests a block of {fence}")
 
 

@@ -2,7 +2,7 @@
 """Shows that the transcripts notice mistakes: breaks a rule in a copy of a
 package, and its player must fail.
 
-  broken.py [PACKAGE…]      python, node, go, php, ruby; PYTHON is an interpreter with httptools
+  broken.py [PACKAGE…]      python, node, go, php, ruby, java; PYTHON: one with httptools
 
 Ends with "N passed, N failed".
 """
@@ -17,6 +17,7 @@ import tempfile
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+JAVA = "src/main/java/org/redlockd"
 
 
 class Break(NamedTuple):
@@ -98,6 +99,17 @@ PACKAGES = {
               "return if false"),
         Break("an extend leaves time for another replica", "lib/redlockd/talk.rb",
               "[@timeout_ms, left_ms / 4].min", "@timeout_ms"),
+    ]),
+    "java": Package("api/clients/java", [str(ROOT / "tests/java/play.sh")], [
+        Break("a repeat has the key of the first request", f"{JAVA}/Attempt.java",
+              'Map.of("Idempotency-Key", key)',
+              'Map.of("Idempotency-Key", "" + RANDOM.nextLong())'),
+        Break("validity counts from before the request", f"{JAVA}/Grant.java",
+              "grantedMs = sentMs", "grantedMs = Clock.nowMs()"),
+        Break("a release that may have been done is no loss", f"{JAVA}/Talk.java",
+              "if (mayBe || answer.isRepeated) {", "if (false) {"),
+        Break("an extend leaves time for another replica", f"{JAVA}/Talk.java",
+              "body, Math.min(timeoutMs, leftMs / 4)", "body, timeoutMs"),
     ]),
     "go": Package("api/clients/go", ["go", "test", "-count=1", "."], [
         Break("a repeat has the key of the first request", "acquire.go",
