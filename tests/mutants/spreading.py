@@ -93,7 +93,7 @@ SPREADING = [
          "a_change_between_two_checks_ends_the_long_pauses",
          "    if (reply->vote == VOTE_CHANGED)\n        it->tries = 0;\n",
          ""),
-    unit("held is not lacking", "it_is_tried_again_where_something_else_is",
+    unit("held is not lacking", "what_two_checks_find_to_be_missing_is_created",
          "    return reply->value.len > 0 &&",
          "    return reply->value.len == 0 &&"),
     unit("spread among readers", "what_two_checks_find_to_be_missing_is_created",
