@@ -95,9 +95,9 @@ DEFECTS = [
     # The simulator would have to slow a release down between two nodes, and an
     # extend to fall in between.
     Defect("release that asks again too soon", "model", "leftover",
-           model="replicate", rule="FIXED"),
+           model="replication", rule="FIXED"),
     Defect("release that asks no third time", "model", "leftover",
-           model="replicate", rule="TWICE"),
+           model="replication", rule="TWICE"),
     # ---- waiting ------------------------------------------------------------
     plant("grant to one that waited without a second probe", "sim", "exclusion",
           "server/engine/waiting/ticket.c", "*operation_take(operation, now_us);",

@@ -133,7 +133,8 @@ def output(command: list[str], timeout_s: float,
 
 
 def names_of_tests() -> set[tuple[str, str]]:
-    """Each test that a defect may name, behind the name of its suite."""
+    """Each test that a defect may name, behind the name of its suite; and what
+    may be switched in each model."""
     names: set[tuple[str, str]] = set()
     for path in (ROOT / "tests/unit").rglob("*.c"):
         text = path.read_text()
@@ -145,7 +146,20 @@ def names_of_tests() -> set[tuple[str, str]]:
         for path in (ROOT / "tests").glob(pattern):
             names |= {(path.stem, found) for found in
                       re.findall(test, path.read_text(), re.M)}
+    for path in (ROOT / "tests/model").glob("*.pml"):
+        text = path.read_text()
+        for included in re.findall(r'^#include "(\S+)"', text, re.M):
+            text += (path.parent / included).read_text()
+        names |= {(path.stem, macro) for macro in re.findall(r"[A-Z]\w*", text)}
     return names
+
+
+def check_names(defect: Defect, names: set[tuple[str, str]]) -> None:
+    wanted = [(defect.tests, defect.falls)] if defect.tests else \
+        [(defect.model, macro.partition("=")[0]) for macro in defect.macros()]
+    for suite, name in wanted:
+        if (suite, name) not in names:
+            sys.exit(f"mutants: {defect.name}: {suite} has no {name}")
 
 
 class Seeds:
@@ -243,21 +257,21 @@ class Model:
         self.sound: dict[str, bool] = {}  # each world of a model, once
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
-        found = self._search(defect, [defect.world, defect.rule], seconds)
+        found = self._search(defect.model, defect.macros(), seconds)
         return (found, 0) if found == defect.falls else ("", 0)
 
     def holds(self, defect: Defect, _seed: int) -> bool:
         which = f"{defect.model} {defect.world}"
         if which not in self.sound:
-            found = self._search(defect, [defect.world], 600)
+            found = self._search(defect.model, defect.world.split(), 600)
             self.sound[which] = found == "nothing"
         return self.sound[which]
 
     @staticmethod
-    def _search(defect: Defect, macros: list[str], seconds: float) -> str:
+    def _search(model: str, macros: list[str], seconds: float) -> str:
         """The name of what fell."""
-        lines = output([str(ROOT / "tests/model/search.sh"), defect.model,
-                        *filter(None, macros)], seconds).splitlines()
+        lines = output([str(ROOT / "tests/model/search.sh"), model, *macros],
+                       seconds).splitlines()
         return lines[-1] if lines else ""
 
 
@@ -273,9 +287,7 @@ def main() -> None:
     names = names_of_tests()
     for defect in every:
         edited(defect.name, defect.edits)
-        if defect.tests and (defect.tests, defect.falls) not in names:
-            sys.exit(f"mutants: {defect.name}: {defect.tests} has no "
-                     f"{defect.falls}")
+        check_names(defect, names)
     if options.check:
         return
     chosen = [one for one in every

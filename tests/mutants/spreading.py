@@ -127,7 +127,7 @@ SPREADING = [
           "if (is_granted) /* its last votes are undone, too */",
           "if (is_granted && !it->is_repeat)"),
     Defect("tombstone that ends while a spread is under way", "model",
-           "leftover", model="replicate", rule="TOMB=3", world="SMALL"),
+           "leftover", model="replication", rule="TOMB=3", world="SMALL"),
     Defect("spread before the acquire's end", "model", "leftover",
-           model="replicate", rule="NO_GATE"),
+           model="replication", rule="NO_GATE"),
 ]
