@@ -291,8 +291,8 @@ IN_UNITS_AND_MODEL = [
 ]
 # What the simulator draws where lists of names change again and again.
 IN_LISTS = {  # what falls, and near which seed
-    "word for one epoch holds for each": ("exclusion", 37),
-    "promises of the second of two lists not waited for": ("exclusion", 9),
+    "word for one epoch holds for each": ("exclusion", 507),
+    "promises of the second of two lists not waited for": ("exclusion", 190),
     "lists of a lower epoch ignored": ("exclusion", 145),
     "a first start of a lower epoch is dead": ("exclusion", 51489),
     "who is dead not heard by other names": ("able", 5),
