@@ -118,7 +118,7 @@ MANUAL := $(addprefix $(OUT)/share/,redlockd.8 redlockctl.1 redlockd.env \
             redlockctl.bash)
 manual: $(MANUAL)
 $(MANUAL): scripts/manual.py $(OUT)/redlockd $(OUT)/redlockctl \
-           docs/configuration.md $(wildcard docs/man/*) debian/changelog
+           docs/reference/options.md $(wildcard docs/man/*) debian/changelog
 	@mkdir -p $(@D)
 	@scripts/manual.py $(OUT) $(@F) >$@
 
@@ -132,7 +132,7 @@ run: ## Start five Redis masters and redlockd on :8080
 
 include tests/tests.mk
 
-map: ## Write docs/map.md: a line for each source file
+map: ## Write docs/internals/map.md: a line for each source file
 	@scripts/map.py
 
 fmt: ## Lay out the C files

@@ -1,6 +1,6 @@
 /*
  * The calls of the lock service, over all of its replicas: what a good client
- * does, see docs/clients.md.
+ * does, see docs/api.md.
  */
 #ifndef REDLOCKCTL_REPLICAS_H
 #define REDLOCKCTL_REPLICAS_H

@@ -4,7 +4,7 @@
 manual.py BUILD NAME
 
 BUILD is a folder with redlockd and redlockctl: what their --help says is what
-their tables say. docs/configuration.md has more words on each option of
+their tables say. docs/reference/options.md has more words on each option of
 redlockd. NAME: redlockd.8, redlockctl.1, redlockd.env, redlockctl.bash.
 """
 from __future__ import annotations
@@ -48,7 +48,7 @@ def help_of(build: str, program: str, *command: str) -> str:
 
 def described() -> dict[str, str]:
     """The third column of the table of flags."""
-    page = (ROOT / "docs/configuration.md").read_text()
+    page = (ROOT / "docs/reference/options.md").read_text()
     return dict(re.findall(r"^\| `--([a-z-]+)` \|[^|]*\| (.*) \|$", page, re.M))
 
 
@@ -58,7 +58,7 @@ def options_of(build: str) -> list[Option]:
                       help_of(build, "redlockd"), re.M)
     missing = [flag for flag, *_ in rows if flag not in words]
     if missing or not rows:
-        sys.exit(f"docs/configuration.md: no row for {missing}")
+        sys.exit(f"docs/reference/options.md: no row for {missing}")
     return [Option(flag, form, words[flag], default)
             for flag, form, _, default in rows]
 

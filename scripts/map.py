@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The map of the source files, docs/map.md: each module with the first sentence
+"""The map of the source files, docs/internals/map.md: each module with the first sentence
 of the comment at its top.
 
 map.py [--check]    writes the map, or exits with 1 if it is not up to date
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-MAP = ROOT / "docs/map.md"
+MAP = ROOT / "docs/internals/map.md"
 FOLDERS = ("server", "api", "cli")
 # how the comment at the top of a file begins and goes on; a module in C is known
 # by its header, which may say before that why it has only one includer
@@ -23,7 +23,7 @@ COMMENTS = {
 HEAD = """# The source files
 
 For those who work on redlockd: every module, with the first sentence of its own file. `make map` writes this page.
-[architecture.md](architecture.md) says how the parts work together; [CONTRIBUTING.md](../CONTRIBUTING.md) which part may
+[architecture.md](architecture.md) says how the parts work together; [CONTRIBUTING.md](../../CONTRIBUTING.md) which part may
 include which.
 """
 
@@ -91,7 +91,7 @@ def main() -> int:
     if sys.argv[1:] == ["--check"]:
         is_same = MAP.exists() and MAP.read_text() == text
         if not is_same:
-            print("docs/map.md is not up to date: make map")
+            print("docs/internals/map.md is not up to date: make map")
         return 1 if silent or not is_same else 0
     MAP.write_text(text)
     return 1 if silent else 0

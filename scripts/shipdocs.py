@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The pages that the Debian package brings, in one folder: shipdocs.py FOLDER
+"""The pages that the Debian package brings: shipdocs.py FOLDER
 
 Links between them lead to each other there, and to its examples. A link to a
 file that it does not bring becomes text.
@@ -11,16 +11,17 @@ import sys
 
 root = pathlib.Path(__file__).resolve().parents[1]
 # of the source tree, in which nobody is who has the package
-LEFT_OUT = {"map.md"}
+LEFT_OUT = {"docs/internals/map.md"}
 LINK = re.compile(r"(!?)\[([^\[\]]*)\]\(([^()\s]+)\)")
 
 
 def shipped():
     """Where each file is in the folder, by its path here."""
     names = {name: name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")}
-    for page in sorted((root / "docs").glob("*.md")):
-        if page.name not in LEFT_OUT:
-            names[f"docs/{page.name}"] = page.name
+    for page in sorted((root / "docs").rglob("*.md")):
+        name = page.relative_to(root).as_posix()
+        if name not in LEFT_OUT:
+            names[name] = name.removeprefix("docs/")
     examples = (root / "debian/redlockd.examples").read_text().split()
     return names | {name: f"examples/{posixpath.basename(name)}"
                     for name in examples}
@@ -36,15 +37,16 @@ def convert(page, names):
             posixpath.join(posixpath.dirname(page), path)))
         if is_image or there is None:
             return text
-        return f"[{text}]({there}{'#' + anchor if anchor else ''})"
+        to = posixpath.relpath(there, posixpath.dirname(names[page]) or ".")
+        return f"[{text}]({to}{'#' + anchor if anchor else ''})"
     return LINK.sub(link, (root / page).read_text())
 
 
 def main(folder):
-    folder.mkdir(parents=True, exist_ok=True)
     names = shipped()
     for page, name in names.items():
-        if "/" not in name:
+        if name.endswith(".md"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(convert(page, names))
 
 

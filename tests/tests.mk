@@ -328,7 +328,7 @@ fresh: ## Follow README on bare trees of Debian 12 and 13; CHECK=1: if it could
 deb-test: ## Build, install, run, upgrade, purge the packages; DEB=bookworm CHECK=1
 	@tests/package/run.sh $(if $(CHECK),--check)
 
-production: ## Follow docs/production.md on six bare Debian systems; SHORT=1 CHECK=1
+production: ## Follow docs/deploy/production.md on six bare Debian systems; SHORT=1 CHECK=1
 	@tests/production/run.sh $(if $(CHECK),--check) $(if $(SHORT),--short)
 
 lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check layout, sizes, includes, scripts, docs, openapi.yaml

@@ -14,7 +14,8 @@
  * A refusal that must come late, as there were too many: READING → DELAYED →
  * READING, and answered. Without that, a client that asks again as soon as it
  * is answered would take the time of the others, and no limit would hold it
- * back. A delayed one costs nothing. docs/authentication.md promises it.
+ * back. A delayed one costs nothing. docs/reference/authentication.md promises
+ * it.
  *
  * What becomes of a request when its client leaves, its connection is cut, the
  * configuration that let it in is read anew, or the server stops:

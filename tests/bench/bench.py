@@ -9,7 +9,7 @@ folder.
 Scenes of the first kind have play(), which yields runs, and tell(), which prints
 what they show. A line a run goes to stderr, and all of them to
 build/bench/SCENE.runs; --again measures nothing, and tells of the runs that are
-there. --markdown prints the tables as docs/measured.md has them. Exits with 1 if
+there. --markdown prints the tables as docs/internals/measured.md has them. Exits with 1 if
 a cycle failed, or if the runs prove nothing. Those of the second kind have
 SCENES; --short plays less of each.
 

@@ -274,7 +274,8 @@ static bool run_batch(struct run *run)
     run_real(run, calls, count, real);
     if (real_now_ms() - run->clock_us / 1000 > DOUBT_MS) {
         run->process.is_full = false;
-        run->undecided++; /* stopped since no lock was about to end, who knows where */
+        run->undecided++; /* stopped since no lock was about to end, who knows
+                             where */
         real_hear(run->real, run->heard);
         hands_forget(run);
         return true;

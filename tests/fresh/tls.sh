@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What docs/operations.md and docs/tls.md show a newcomer of TLS, from one end
+# What docs/operations.md and docs/reference/tls.md show a newcomer of TLS, from one end
 # to the other: a CA, a node that speaks nothing else, and a lock over HTTPS.
 # Each side verifies the other.
 set -euo pipefail

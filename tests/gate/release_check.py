@@ -32,7 +32,7 @@ PLACES = [
     ("api/clients/python/pyproject.toml", r'^version = "(.+)"$'),
     ("api/clients/node/package.json", r'^  "version": "(.+)",$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
-    ("docs/kubernetes.md", r"newTag: ([\d.]+)\}"),
+    ("docs/deploy/kubernetes.md", r"newTag: ([\d.]+)\}"),
 ]
 # the same digits there are the version of something else
 FOREIGN = re.compile(r"tests/.*/(Cargo\.(toml|lock)|requirements\.txt)|"

@@ -179,7 +179,8 @@ TOOLS = [
     Tool("help", "make help | tee >(cat >&2) >$FOLDER/help\n"
          "for one in $TARGETS; do grep -q \"^  make $one \" $FOLDER/help; done"),
     copy("fmt", FMT),
-    copy("map", "rm docs/map.md; make map; cmp docs/map.md $ROOT/docs/map.md"),
+    copy("map", "page=docs/internals/map.md; rm $page; make map; "
+         "cmp $page $ROOT/$page"),
     copy("deps", "make deps"),
     copy("gate", "make gate STEPS=deps", r"^gate: 1 passed, 0 failed"),
     copy("nightly", "make nightly STEPS=deps", r"^nightly: 1 passed, 0 failed"),

@@ -60,7 +60,7 @@ def whole(block):
 
 class Pages(check_faults.Case):
     options = "--max-ttl-ms", "60000"
-    PAGES = SOURCE / "README.md", ROOT / "docs/clients.md"
+    PAGES = SOURCE / "README.md", ROOT / "docs/api.md"
 
     @classmethod
     def setUpClass(cls):

@@ -149,7 +149,8 @@ TEST(who_is_constrained_is_itself)
     ck_assert_pstr_eq(name_of(&by_dns, &own), "one");
 }
 
-/* As docs/tls.md says: each kind that identities have must be constrained. */
+/* As docs/reference/tls.md says: each kind that identities have must be
+ * constrained. */
 TEST(a_kind_that_is_not_constrained_is_open)
 {
     static const struct subject mesh = {.is_client = true, .uri = TWO_URI};

@@ -31,7 +31,7 @@ struct answer {
 
 /*
  * One call; connections are kept alive between calls. The answer stays until
- * the next one. No answer, or one that breaks what docs/clients.md says of all
+ * the next one. No answer, or one that breaks what docs/api.md says of all
  * answers (request id, no-store, newline, problem+json), fails the test.
  */
 const struct answer *http_call(const struct server *server,

@@ -233,7 +233,7 @@ class Pods(unittest.TestCase):
                 name: value for name, value in variables.items()
                 if name == "REDLOCKD_MAX_TTL_MS"})
             told = dict(re.findall(r"^(?:--)?([\w-]+)[ =](\S+)$", printed, re.M))
-            # docs/guarantees.md; with these numbers 4 W is less
+            # docs/internals/guarantees.md; with these numbers 4 W is less
             quarantine_s = int(told["max-ttl-ms"]) * 1.01 / 1000 + 5 + 1
             redis = find(objects, "StatefulSet", "redis")["spec"]
             self.assertGreater(redis["minReadySeconds"], quarantine_s)

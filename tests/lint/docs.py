@@ -21,8 +21,8 @@ from findings import (ROOT, anchors, complain, links, prose, same, source, table
                       tell)
 from tables import answers, members_of, tables
 
-CONFIGURATION = "docs/configuration.md"
-CLIENTS = "docs/clients.md"
+CONFIGURATION = "docs/reference/options.md"
+CLIENTS = "docs/api.md"
 OPERATIONS = "docs/operations.md"
 GUIDE = "docs/guide.md"
 PROGRAMS = "api/clients/examples/guide"
@@ -92,7 +92,7 @@ def check_rights():
 # ---- pages ------------------------------------------------------------------
 
 def pages():
-    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"),
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"),
                         *ROOT.glob("api/*/*/*.md")]):
         yield path.relative_to(ROOT).as_posix()
 

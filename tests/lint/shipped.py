@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 from pathlib import Path
+from posixpath import dirname, join, normpath
 
 from findings import ROOT, anchors, complain, links, source, tell
 
@@ -13,8 +14,9 @@ sys.path[:0] = [str(ROOT / "scripts")]
 from shipdocs import main, shipped  # noqa: E402
 
 # what an operator reads at night, and before the first start
-NEEDED = {"runbook.md", "authentication.md", "guarantees.md", "operations.md",
-          "configuration.md", "production.md", "packages.md", "tls.md",
+NEEDED = {"runbook.md", "operations.md", "internals/guarantees.md",
+          "deploy/production.md", "deploy/debian.md", "reference/options.md",
+          "reference/authentication.md", "reference/tls.md",
           "examples/rules.yml", "examples/haproxy.cfg", "examples/nginx.conf"}
 
 
@@ -22,9 +24,10 @@ def check(folder):
     names = set(shipped().values())
     for name in NEEDED - names:
         complain("shipped", f"the package lacks {name}")
-    pages = {path.name: path.read_text() for path in folder.iterdir()}
-    found = [(page, link, path or page, anchor) for page, text in pages.items()
-             for link, path, anchor in links(text)]
+    pages = {path.relative_to(folder).as_posix(): path.read_text()
+             for path in folder.rglob("*.md")}
+    found = [(page, link, normpath(join(dirname(page), path)) if path else page, anchor)
+             for page, text in pages.items() for link, path, anchor in links(text)]
     found += [("rules.yml", f"{page}#{anchor}", page, anchor)
               for page, anchor in re.findall(
                   r"runbook_url: .*/(\w+\.md)#(\S+?)'",

@@ -3,7 +3,7 @@
 
 vocabulary.py REDLOCKD TABLES. openapi.yaml and the server (what tests/lint/
 tables.c prints, and the tables of its sources) have the same members,
-parameters, headers and codes as the table, in the same places; docs/clients.md
+parameters, headers and codes as the table, in the same places; docs/api.md
 the same parameters and codes. The names that redlockctl, the status page and the
 packages send and read are in the table.
 First a test shows that a wrong name is noticed in each of these places.
@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT / "tests/lib"))
 from openapi import operations, resolve
 
 TABLE = "api/vocabulary"
-CLIENTS = "docs/clients.md"
+CLIENTS = "docs/api.md"
 UNITS = ("ms", "us", "s")
 TYPES = {"string": "text", "array": "list"}  # others have the same name
 # OpenAPI says these elsewhere, or leaves them to HTTP
@@ -203,7 +203,7 @@ def of_server(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
                       names_at(headers, "answer"))
 
 
-# ---- docs/clients.md --------------------------------------------------------
+# ---- docs/api.md --------------------------------------------------------
 
 def of_docs(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
     page = given.texts[CLIENTS]

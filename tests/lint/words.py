@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One thing, one word: the glossary of docs/guarantees.md, held.
+"""One thing, one word: the glossary of docs/internals/guarantees.md, held.
 
 A word of its last column stands nowhere in the engine, the node's side, the
 script and the pages that explain them; fencing tokens and alerts have their
@@ -13,13 +13,13 @@ import subprocess
 
 from findings import ROOT, tell
 
-GLOSSARY = "docs/guarantees.md"
+GLOSSARY = "docs/internals/guarantees.md"
 # where a word has no other meaning
-INSIDE = re.compile(r"server/(engine|node)/|docs/(guarantees|architecture)\.md$")
+INSIDE = re.compile(r"server/(engine|node)/|docs/internals/(guarantees|architecture)\.md$")
 PAGES = re.compile(r"(server|api|cli|docs|deploy)/|[A-Z]+\.md$|openapi\.yaml$")
 EVERYWHERE = ("fencing number", "alarm")
 # the alarms of the Node package are timers, and the map names its file
-APART = re.compile(r"api/clients/node/|\.png$|docs/map\.md$")
+APART = re.compile(r"api/clients/node/|\.png$|docs/internals/map\.md$")
 # the term of the table in which a word of the last column stands
 APART_FROM = re.compile("high[- ]water marks?")
 Texts = dict[str, str]

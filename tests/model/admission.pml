@@ -1,4 +1,4 @@
-/* Admission: rules 1 to 5 of docs/guarantees.md, and REVOKE of rules 8 and 10.
+/* Admission: rules 1 to 5 of docs/internals/guarantees.md, and REVOKE of rules 8 and 10.
  *
  * Three nodes lose their memory any number of times: restarted empty, with an
  * old dump, flushed (the run_id stays), revoked. Two servers read them, at

@@ -1,4 +1,4 @@
-/* Clocks: rule 8 of docs/guarantees.md.
+/* Clocks: rule 8 of docs/internals/guarantees.md.
  *
  * The clock of node 0 steps, forward so far that all its keys expire early, or
  * back; again after the servers that know it have seen the last step. All other

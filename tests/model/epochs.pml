@@ -1,4 +1,4 @@
-/* Configurations: rules 3 and 11 of docs/guarantees.md.
+/* Configurations: rules 3 and 11 of docs/internals/guarantees.md.
  *
  * Server 0 has the old configuration, of nodes 0, 1, 2, which votes; server 1
  * the new one, of nodes 1, 2, 3 and with a lower max_ttl: their majorities need

@@ -1,5 +1,5 @@
 /* Fencing tokens, and the spread of the clocks (rule 8 of
- * docs/guarantees.md).
+ * docs/internals/guarantees.md).
  *
  * Three nodes whose clocks are ahead by some ticks, each by a different number.
  * Node 0 forgets everything, its clock steps anywhere, and it does not vote for

@@ -1,4 +1,4 @@
-/* First start: rule 6 of docs/guarantees.md, raced by two servers.
+/* First start: rule 6 of docs/internals/guarantees.md, raced by two servers.
  *
  * Nodes forget everything while the servers read them: before the first
  * ADMIT as many as LOSSES, afterwards one, a minority. (If a majority forgets,

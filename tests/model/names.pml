@@ -1,4 +1,4 @@
-/* Other names, once the old ones are dead: rule 12 of docs/guarantees.md.
+/* Other names, once the old ones are dead: rule 12 of docs/internals/guarantees.md.
  *
  * Configuration 0 are the old names, and all its machines vote. Three names
  * become five; with SHRINKS five become three, with OUTSIDE three become three

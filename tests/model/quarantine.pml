@@ -1,5 +1,5 @@
 /* Quarantine records of a higher epoch, and servers of the same names with different ones:
- * rule 12 of docs/guarantees.md.
+ * rule 12 of docs/internals/guarantees.md.
  *
  * Servers 0 and 2 have the old names, of nodes 0, 1, 2, and the epochs 1 and 3;
  * servers 1 and 3 the new ones, of nodes 1, 2, 3, and the epochs 2 and 4. Those

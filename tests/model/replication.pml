@@ -1,4 +1,4 @@
-/* Spreads and a release ("Spread" in docs/guarantees.md).
+/* Spreads and a release ("Spread" in docs/internals/guarantees.md).
  *
  * Three nodes, one lock. A client releases it through one server; others spread
  * the lock, any number of times each, as they granted or extended it. Commands

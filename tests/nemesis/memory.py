@@ -1,6 +1,6 @@
 """Faults that take a node's memory, replace it, or bring an older one back.
 
-What redlockd leaves open (docs/guarantees.md, What remains) cannot happen
+What redlockd leaves open (docs/internals/guarantees.md, What remains) cannot happen
 here: a memory is only put back when what the node promised since was seen, and
 the other nodes were told of it; and who evicts is looked at before it is asked
 for another vote. Where this takes too long, the node loses all it has: that

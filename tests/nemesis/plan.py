@@ -157,7 +157,7 @@ def offsets_s(seed: int, count: int) -> tuple[float, ...]:
 
 def quarantine_s(limit_ms: int) -> float:
     """How long redlockd keeps a node away that lost its memory, if too few others
-    can be asked; the Q of docs/guarantees.md."""
+    can be asked; the Q of docs/internals/guarantees.md."""
     window_s = 2
     return max(limit_ms * 1.01 / 1000, 4 * window_s) + 5 + 1
 
@@ -283,7 +283,7 @@ def _blinds(fault: Fault, glitch: Fault) -> bool:
 
 def _hides(lag: Fault, step: Fault) -> bool:
     """A way that is slow in one direction may hide a step from that server: see
-    What remains in docs/guarantees.md."""
+    What remains in docs/internals/guarantees.md."""
     return (lag.kind == "lag" and KINDS[step.kind].target == "clock" and
             step.target in {node for _, node in lag.pairs})
 

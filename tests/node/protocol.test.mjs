@@ -1,4 +1,4 @@
-// The transcripts of tests/protocol, played without I/O; docs/protocol.md says
+// The transcripts of tests/protocol, played without I/O; docs/client-authors.md says
 // what is in them.
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

@@ -14,7 +14,7 @@ import { eventually } from "./lib.mjs";
 const ROOT = process.env.ROOT;
 const { urls } = JSON.parse(process.env.SERVERS);
 const HERE = fileURLToPath(new URL(".", import.meta.url));
-const PAGES = ["api/clients/node/README.md", "docs/clients.md"];
+const PAGES = ["api/clients/node/README.md", "docs/api.md"];
 
 const blocks = PAGES.flatMap((page) =>
   [...readFileSync(join(ROOT, page), "utf8").matchAll(/^```js\n(.*?)^```$/gms)]

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # To be sourced: the files that the service reads and writes in its sandbox:
 # its audit log, certificates and keys, the auth file. They are kept as
-# docs/packages.md tells, and change while it runs.
+# docs/deploy/debian.md tells, and change while it runs.
 #
 # env_file comes from story.sh; "$1" is for the shell inside
 # shellcheck disable=SC2016,SC2154

@@ -63,15 +63,17 @@ shows_manual() {
 # shellcheck disable=SC2016 # $name is for the shell inside
 brings_its_pages() {
     inside sh -ec 'cd /usr/share/doc/redlockd
-        test -e runbook.md -a -e authentication.md -a -e guarantees.md
+        test -e runbook.md -a -e reference/authentication.md -a -e internals/guarantees.md
         test -e examples/haproxy.cfg -a -e examples/nginx.conf
-        grep -oh "]([a-zA-Z/_.-]*[)#]" ./*.md | tr -d "()]#" | sort -u |
-            while read -r name; do
-                test -z "$name" -o -e "$name" || {
-                    echo "there is no $name"
-                    exit 1
-                }
-            done'
+        find . -name "*.md" | while read -r page; do
+            grep -oh "]([a-zA-Z/_.-]*[)#]" "$page" | tr -d "()]#" | sort -u |
+                while read -r name; do
+                    test -z "$name" -o -e "${page%/*}/$name" || {
+                        echo "$page: there is no $name"
+                        exit 1
+                    }
+                done
+        done'
 }
 
 looks_at_its_audit_log_each_hour() {
@@ -225,7 +227,7 @@ looks_up_names() {
     takes_node localhost:6379 name:
 }
 
-# which only the group redis may use, as docs/packages.md tells
+# which only the group redis may use, as docs/deploy/debian.md tells
 takes_a_socket() {
     ! takes_node unix:///run/redis/redis-server.sock socket: || return
     override $'[Service]\nSupplementaryGroups=redis'
@@ -233,7 +235,7 @@ takes_a_socket() {
     override_end
 }
 
-# port 443, as docs/packages.md tells
+# port 443, as docs/deploy/debian.md tells
 takes_a_low_port() {
     configure REDLOCKD_LISTEN 127.0.0.1:443
     override '[Service]

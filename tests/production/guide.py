@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pastes docs/production.md, from the top to the bottom, on six bare machines,
+"""Pastes docs/deploy/production.md, from the top to the bottom, on six bare machines,
 and asks the service at the end what the guide promises.
 
     guide.py WORK [--short] [--without LINE]…
@@ -22,7 +22,7 @@ import outcome
 import page
 from machines import Machines, ROOT
 
-PAGE = ROOT / "docs/production.md"
+PAGE = ROOT / "docs/deploy/production.md"
 BLOCK_S = 900      # alerts take minutes
 FASTER = """sed -i -E 's/^( +for: )[0-9]+m$/\\15s/' /etc/prometheus/rules.yml
 """

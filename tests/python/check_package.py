@@ -56,7 +56,7 @@ class Snippets(check_live.Case):
     """The Python blocks of the pages, as they are."""
 
     options = "--max-ttl-ms", "60000"
-    PAGES = SOURCE / "README.md", ROOT / "README.md", ROOT / "docs/clients.md"
+    PAGES = SOURCE / "README.md", ROOT / "README.md", ROOT / "docs/api.md"
 
     @classmethod
     def setUpClass(cls):

@@ -1,4 +1,4 @@
-"""The transcripts of tests/protocol, played without I/O; docs/protocol.md says
+"""The transcripts of tests/protocol, played without I/O; docs/client-authors.md says
 what is in them."""
 from __future__ import annotations
 

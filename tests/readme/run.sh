@@ -60,7 +60,7 @@ wait_for_all() {
 wait_for_all
 
 # A page that talks to the nodes lets one hang: only if it is ours.
-pages=(README.md docs/*.md)
+mapfile -t pages < <(printf '%s\n' README.md; find docs -name '*.md' | sort)
 # for machines of their own: `make production`
 mapfile -t pages < <(printf '%s\n' "${pages[@]}" | grep -v production)
 [ $# -eq 0 ] || mapfile -t pages < <(grep -L '^\$ redis-cli' "${pages[@]}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every identity asks everything: each set of scopes, with several sets of
 prefixes, makes each call on several resources. What it may do is told by the
-table of scopes in docs/authentication.md, and by its prefixes.
+table of scopes in docs/reference/authentication.md, and by its prefixes.
 
   matrix.py        REDLOCKD: the binary
 """
@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 import guarded
 from stack import Stack
 
-DOC = Path(__file__).parent.parent.parent / "docs" / "authentication.md"
+DOC = Path(__file__).parent.parent.parent / "docs" / "reference" / "authentication.md"
 PREFIXES = (("*",), ("a/",), ("a/", "b/"), ("a", "ä/"))
 NAMES = (("a/x",), ("b/x",), ("c/x",), ("a",), ("A/x",), ("ä/x",), ("a/../c",),
          ("a/x", "a/y"), ("a/x", "c/x"), ("a/x", "b/y"), ("b/x", "ä/y"))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The transcripts of tests/protocol, played without I/O; docs/protocol.md says
+// The transcripts of tests/protocol, played without I/O; docs/client-authors.md says
 // what is in them.
 
 // where they are; TRANSCRIPTS for a copy of this package

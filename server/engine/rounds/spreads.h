@@ -15,8 +15,9 @@
  * time that the node's clock may show.
  *
  * A check is an extend with the rest of the TTL. No client waits for it, and no
- * vote counts. docs/guarantees.md tells why creations do not bring back what
- * was released: why two checks, what is between them, and which deadlines.
+ * vote counts. docs/internals/guarantees.md tells why creations do not bring
+ * back what was released: why two checks, what is between them, and which
+ * deadlines.
  *
  * While no node that lacks the lock votes, nothing is sent.
  */

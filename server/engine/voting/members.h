@@ -5,8 +5,8 @@
  * The permission is stored on the node, in the field admit of its state hash.
  * Acquire and extend compare it; it is lost with the node's data. A node
  * without it is quarantined, and waits until everything that it may have lost
- * has ended, as the Redlock text asks after a crash. docs/guarantees.md has the
- * rules and the reasons.
+ * has ended, as the Redlock text asks after a crash.
+ * docs/internals/guarantees.md has the rules and the reasons.
  *
  *            up             probe
  *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start

@@ -25,7 +25,7 @@ from later import start_later
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 OUT = ROOT / "build/generators"
-PAGE = "docs/clients.md"
+PAGE = "docs/api.md"
 SHOWN = 30    # lines of a log
 LIMIT_S = 900  # for a step: a machine may be busy
 
