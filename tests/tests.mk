@@ -267,7 +267,7 @@ fuzz: ## Fuzz each parser; FUZZ_SECONDS=60 for each, FUZZERS="id json" SEED=1
 	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=fuzz CC=clang fuzzers
 	@tests/fuzz/run.sh build/fuzz/fuzz
 
-mutants: $(OUT)/redlockd $(OUT)/sim $(OUT)/differ ## Take one cure away at a time: who notices? MUTANTS_ARGS="--only mark"
+mutants: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/unit $(OUT)/sim $(OUT)/differ ## Take one cure away at a time: who notices? MUTANTS_ARGS="--only mark"
 	@scripts/deps.sh build nemesis
 	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
 	@tests/mutants/run.py $(MUTANTS_ARGS)

@@ -34,9 +34,9 @@ ASKING = [
           "            spreads_on_granted(it->operations->spreads, &it->round, &lock);"),
     # The simulator would have to slow a release down between two nodes.
     Defect("late majority that closes a release", "model", "leftover",
-           model="replicate", rule="LATE"),
+           model="replication", rule="LATE"),
     Defect("young lock in time from its release on", "model", "leftover",
-           model="replicate", rule="FROM_RELEASE"),
+           model="replication", rule="FROM_RELEASE"),
     plant("release that misses the early replication of another server", "sim", "tidy",
           "server/engine/rounds/releases.c", "return it->is_again ? 0 : it->again;",
           "return 0;"),

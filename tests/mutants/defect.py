@@ -26,7 +26,10 @@ class Defect:
     tests: str = ""      # unit: the suite
     model: str = ""      # model: this one finds it, with this rule off
     rule: str = ""
-    world: str = ""      # a switch of the model that is always on
+    world: str = ""      # switches of the model that are always on
+
+    def macros(self) -> list[str]:
+        return [*self.world.split(), *self.rule.split()]
 
 
 def plant(name: str, where: str, falls: str, path: str, old: str, new: str,

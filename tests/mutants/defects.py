@@ -95,9 +95,9 @@ DEFECTS = [
     # The simulator would have to slow a release down between two nodes, and an
     # extend to fall in between.
     Defect("release that asks again too soon", "model", "leftover",
-           model="replicate", rule="FIXED"),
+           model="replication", rule="FIXED"),
     Defect("release that asks no third time", "model", "leftover",
-           model="replicate", rule="TWICE"),
+           model="replication", rule="TWICE"),
     # ---- waiting ------------------------------------------------------------
     plant("grant to one that waited without a second probe", "sim", "exclusion",
           "server/engine/waiting/ticket.c", "*operation_take(operation, now_us);",
@@ -383,10 +383,10 @@ DEFECTS = [
           "tests/lib/node/simstate.c",
           "write_admit(batch, call, incarnation, atoll(news.ptr) + 1);",
           "write_admit(batch, call, incarnation, atoll(news.ptr));",
-          faults="lag,cut,options,quiet", seed=700),
+          faults="lag,cut,options,quiet", seed=35),
     plant("votes of an earlier incarnation counted", "sim", "exclusion",
           "server/engine/voting/members.c", "return it->life == life && !it->is_outdated;",
-          "return it->life >= life;", faults="lag,cut,options,quiet", seed=353),
+          "return it->life >= life;", faults="lag,cut,options,quiet", seed=12),
     plant("quarantine record not compared by an admission", "sim", "exclusion",
           "tests/lib/node/simstate.c",
           "return quarantine[0] != '\\0' && span_is(call->call.quarantine, quarantine) &&",

@@ -34,7 +34,7 @@ LACKING = [
           "a_node_that_becomes_unfit_is_left", LINK, "for_rechecks.purpose = LINE_RECHECKS;",
           "for_rechecks.purpose = LINE_LISTENS;"),
     plant("keys that may be read only", "unit link_live",
-          "rights_that_are_taken_away_take_the_link_down", "server/node/scripts/rights.lua",
+          "keys_that_may_be_read_only_are_named", "server/node/scripts/rights.lua",
           "redis.acl_check_cmd('EVALSHA', string.rep('0', 40), '1', key)",
           "redis.acl_check_cmd('GET', key)"),
     plant("lost durability that is not told", "unit nodes_log",

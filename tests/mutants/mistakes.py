@@ -285,14 +285,14 @@ IN_UNITS_AND_MODEL = [
            model="epochs", rule="STAYS_ESTABLISHED",
            world="FOLLOWS OLD_T=1 KEEPS"),
     Defect("quarantine record of a node that has voted replaced", "model", "two_holders",
-           model="quarantines", rule="LOWERS_ALL", world="OLD=3"),
+           model="quarantine", rule="LOWERS_ALL", world="OLD=3"),
     Defect("such a quarantine record replaced beside quarantines", "model", "two_holders",
-           model="quarantines", rule="BY_QUARANTINES", world="OLD=3"),
+           model="quarantine", rule="BY_QUARANTINES", world="OLD=3"),
 ]
 # What the simulator draws where lists of names change again and again.
 IN_LISTS = {  # what falls, and near which seed
-    "word for one epoch holds for each": ("exclusion", 37),
-    "promises of the second of two lists not waited for": ("exclusion", 9),
+    "word for one epoch holds for each": ("exclusion", 507),
+    "promises of the second of two lists not waited for": ("exclusion", 190),
     "lists of a lower epoch ignored": ("exclusion", 145),
     "a first start of a lower epoch is dead": ("exclusion", 51489),
     "who is dead not heard by other names": ("able", 5),

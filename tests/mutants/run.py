@@ -14,7 +14,7 @@ instead, with the rule and without it.
 
 TEXT is a part of a defect's name, or the name of a suite. --tls lets the
 nemesis speak TLS for each defect. --check only looks whether each defect still
-fits the code.
+fits the code, and whether each test that is to notice it exists.
 """
 from __future__ import annotations
 
@@ -46,32 +46,38 @@ TEST_FALLEN = re.compile(r"^\S+:\d+:[FES]:\w+:(\w+):", re.M)
 
 
 class Mutant(Tree):
-    """A copy of the project with one defect or none, built."""
+    """A copy of the project with one defect or none. Each program is built when
+    it is used: most defects need only one."""
 
     def __init__(self, name: str, edits: Iterable[Edit] = ()) -> None:
         super().__init__(OUT / re.sub(r"\W+", "-", name))
+        self.built: dict[str, str] = {}
         for path, text in edited(name, edits).items():
             (self.root / path).write_text(text)
-        self.build(f"build/release/{program}"
-                   for program in ("redlockd", "sim", "differ"))
+
+    def program(self, name: str) -> str:
+        if name not in self.built:
+            self.build([f"build/release/{name}"])
+            self.built[name] = str(self.root / "build/release" / name)
+        return self.built[name]
 
     def play(self, program: str, first: int, count: int, faults: str,
              timeout_s: float) -> str:
-        command = [str(self.root / "build/release" / program), "--seed",
-                   str(first), "--seeds", str(count)]
+        command = [self.program(program), "--seed", str(first), "--seeds",
+                   str(count)]
         if faults != "all":
             command += ["--faults", faults]
         return output(command, timeout_s)
 
     def check(self, suite: str, timeout_s: float) -> str:
         """What one suite of the unit tests prints."""
-        self.build(["build/release/unit"])
-        return output([str(self.root / "build/release/unit")], timeout_s,
+        return output([self.program("unit")], timeout_s,
                       {"CK_RUN_SUITE": suite})
 
     def torment(self, defect: Defect, seconds: float, is_tls: bool) -> str:
-        """Until anything falls, or for so long."""
-        env = os.environ | {"REDLOCKD": str(self.root / "build/release/redlockd")}
+        """Until what the defect breaks has fallen, or for so long. Other
+        invariants may fall before."""
+        env = os.environ | {"REDLOCKD": self.program("redlockd")}
         child = subprocess.Popen(
             [str(ROOT / "tests/nemesis/nemesis.py"), "--seed",
              str(defect.seed), "--seconds", str(int(seconds)), "--faults",
@@ -82,7 +88,7 @@ class Mutant(Tree):
         assert child.stdout
         for line in child.stdout:
             lines.append(line)
-            if NEMESIS_FALLEN.match(line):
+            if defect.falls in NEMESIS_FALLEN.findall(line):
                 child.terminate()
                 break
         child.stdout.close()
@@ -120,14 +126,41 @@ def edited(name: str, edits: Iterable[Edit]) -> dict[str, str]:
 
 def output(command: list[str], timeout_s: float,
            env: dict[str, str] | None = None) -> str:
-    """What it prints on stdout; if it takes too long, what it did so far."""
-    try:
-        return subprocess.run(command, text=True, capture_output=True,
-                              check=False, timeout=timeout_s,
-                              env=os.environ | (env or {})).stdout
-    except subprocess.TimeoutExpired as late:
-        text = late.stdout or b""
-        return text if isinstance(text, str) else text.decode()
+    """What it prints on stdout; if it takes too long, what it did so far. The
+    command timeout ends the children of the command, too."""
+    return subprocess.run(["timeout", str(timeout_s), *command], text=True,
+                          capture_output=True, check=False,
+                          env=os.environ | (env or {})).stdout
+
+
+def names_of_tests() -> set[tuple[str, str]]:
+    """Each test that a defect may name, behind the name of its suite; and what
+    may be switched in each model."""
+    names: set[tuple[str, str]] = set()
+    for path in (ROOT / "tests/unit").rglob("*.c"):
+        text = path.read_text()
+        for suite in re.findall(r"^SUITE\((\w+)", text, re.M):
+            names |= {(suite, test) for test in
+                      re.findall(r"^TEST(?:_\w+)?\((\w+)", text, re.M)}
+    for pattern, test in (("unit/node/transcripts/*.txt", r"^test (\w+)"),
+                          ("cli/*.py", r"^def (\w+)")):
+        for path in (ROOT / "tests").glob(pattern):
+            names |= {(path.stem, found) for found in
+                      re.findall(test, path.read_text(), re.M)}
+    for path in (ROOT / "tests/model").glob("*.pml"):
+        text = path.read_text()
+        for included in re.findall(r'^#include "(\S+)"', text, re.M):
+            text += (path.parent / included).read_text()
+        names |= {(path.stem, macro) for macro in re.findall(r"[A-Z]\w*", text)}
+    return names
+
+
+def check_names(defect: Defect, names: set[tuple[str, str]]) -> None:
+    wanted = [(defect.tests, defect.falls)] if defect.tests else \
+        [(defect.model, macro.partition("=")[0]) for macro in defect.macros()]
+    for suite, name in wanted:
+        if (suite, name) not in names:
+            sys.exit(f"mutants: {defect.name}: {suite} has no {name}")
 
 
 class Seeds:
@@ -182,6 +215,7 @@ class Unit:
 
     def __init__(self, sound: Mutant) -> None:
         self.sound = sound
+        self.passes: dict[str, bool] = {}  # each suite without a defect, once
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
         mutant = Mutant(defect.name, defect.edits)
@@ -189,7 +223,10 @@ class Unit:
         return (defect.falls, 0) if defect.falls in found else ("", 0)
 
     def holds(self, defect: Defect, _seed: int) -> bool:
-        return ", Failures: 0, Errors: 0" in self.sound.check(defect.tests, 120)
+        if defect.tests not in self.passes:
+            self.passes[defect.tests] = (", Failures: 0, Errors: 0" in
+                                         self.sound.check(defect.tests, 120))
+        return self.passes[defect.tests]
 
 
 class Ctl:
@@ -207,11 +244,10 @@ class Ctl:
         return "1 passed, 0 failed" in self._play(self.sound, defect, 120)
 
     def _play(self, mutant: Mutant, defect: Defect, seconds: float) -> str:
-        mutant.build(["build/release/redlockctl"])
         return output(
             [str(ROOT / f"tests/cli/{defect.tests}.py"), defect.falls], seconds,
-            {"REDLOCKD": str(self.sound.root / "build/release/redlockd"),
-             "REDLOCKCTL": str(mutant.root / "build/release/redlockctl")})
+            {"REDLOCKD": self.sound.program("redlockd"),
+             "REDLOCKCTL": mutant.program("redlockctl")})
 
 
 class Model:
@@ -222,22 +258,21 @@ class Model:
         self.sound: dict[str, bool] = {}  # each world of a model, once
 
     def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
-        found = self._search(defect, [defect.world, defect.rule], seconds)
+        found = self._search(defect.model, defect.macros(), seconds)
         return (found, 0) if found == defect.falls else ("", 0)
 
     def holds(self, defect: Defect, _seed: int) -> bool:
         which = f"{defect.model} {defect.world}"
         if which not in self.sound:
-            found = self._search(defect, [defect.world], 600)
+            found = self._search(defect.model, defect.world.split(), 600)
             self.sound[which] = found == "nothing"
         return self.sound[which]
 
     @staticmethod
-    def _search(defect: Defect, macros: list[str], seconds: float) -> str:
-        """The name of what fell; timeout ends the search's children, too."""
-        lines = output(["timeout", str(seconds),
-                        str(ROOT / "tests/model/search.sh"), defect.model,
-                        *filter(None, macros)], seconds + 5).splitlines()
+    def _search(model: str, macros: list[str], seconds: float) -> str:
+        """The name of what fell."""
+        lines = output([str(ROOT / "tests/model/search.sh"), model, *macros],
+                       seconds).splitlines()
         return lines[-1] if lines else ""
 
 
@@ -250,8 +285,10 @@ def main() -> None:
     options = parser.parse_args()
     every = (ACCESS + BATCHES + CTL + DEFECTS + EARLIER + PERMITS + READERS +
              VISITS)
+    names = names_of_tests()
     for defect in every:
         edited(defect.name, defect.edits)
+        check_names(defect, names)
     if options.check:
         return
     chosen = [one for one in every

@@ -101,7 +101,7 @@ SPREADING = [
          "a_change_between_two_checks_ends_the_long_pauses",
          "    if (reply->vote == VOTE_CHANGED)\n        it->tries = 0;\n",
          ""),
-    unit("held is not lacking", "it_is_tried_again_where_something_else_is",
+    unit("held is not lacking", "what_two_checks_find_to_be_missing_is_created",
          "    return reply->value.len > 0 &&",
          "    return reply->value.len == 0 &&"),
     unit("spread among readers", "what_two_checks_find_to_be_missing_is_created",
@@ -135,7 +135,7 @@ SPREADING = [
           "if (is_granted) /* its last votes are undone, too */",
           "if (is_granted && !it->is_repeat)"),
     Defect("tombstone that ends while a spread is under way", "model",
-           "leftover", model="replicate", rule="TOMB=3", world="SMALL"),
+           "leftover", model="replication", rule="TOMB=3", world="SMALL"),
     Defect("spread before the acquire's end", "model", "leftover",
-           model="replicate", rule="NO_GATE"),
+           model="replication", rule="NO_GATE"),
 ]

@@ -25,11 +25,16 @@ enum {
                           kept away by others: several attempts meet them */
 };
 
+bool ledger_is_violated(const struct world *world)
+{
+    return world->clients->ledger.violation[0] != '\0';
+}
+
 void ledger_violated(struct world *world, const char *name, int client,
                      int resource)
 {
     char *text = world->clients->ledger.violation;
-    if (text[0] != '\0')
+    if (ledger_is_violated(world))
         return; /* only the first violation counts */
     snprintf(text, sizeof world->clients->ledger.violation,
              "%s: client %d, resource %d, at %lld us", name, client, resource,

@@ -67,6 +67,10 @@ struct client;
 struct machine;
 struct message;
 
+/* After the first violation world_run() does nothing: what waits for an event
+ * must stop. */
+bool ledger_is_violated(const struct world *world);
+
 void ledger_violated(struct world *world, const char *name, int client,
                      int resource);
 

@@ -118,7 +118,8 @@ void visits_check_watched(struct world *world, int resource)
             check_told(world, resource, version_free);
     for (int i = 0; i < WATCHERS; i++) {
         struct client *it = visitor(world, i);
-        while (it->state == CLIENT_ASKING && !it->is_asked)
+        while (it->state == CLIENT_ASKING && !it->is_asked &&
+               !ledger_is_violated(world))
             world_run(world, 1000); /* it is on its way */
         client_leave(world, it);
     }
@@ -167,7 +168,8 @@ static void force_at_once(struct world *world, const struct client *holder)
         client_ask(world, it, ASK_FORCE, world_any_server(world));
     }
     bool is_asking = true;
-    while (is_asking && world->clients->outcomes[OUTCOME_RELEASED] == before) {
+    while (is_asking && !ledger_is_violated(world) &&
+           world->clients->outcomes[OUTCOME_RELEASED] == before) {
         world_run(world, STEP_US);
         is_asking = false;
         for (int i = 0; i < RIVALS; i++)

@@ -123,7 +123,7 @@ void world_run(struct world *world, int64_t us)
 {
     int64_t until_us = world->now_us + us;
     while (heap_next_us(&world->heap) <= until_us) {
-        if (world->clients->ledger.violation[0] != '\0')
+        if (ledger_is_violated(world))
             return; /* what follows means nothing */
         struct event event = heap_pop(&world->heap);
         world->now_us = event.at_us;

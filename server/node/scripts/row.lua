@@ -78,8 +78,8 @@ end
 -- else has it or wants it.
 local function is_alone(lock, token)
     local two = redis.pcall('ZRANGE', lock, '0', '1', 'WITHSCORES')
-    return two[1] == token and not two[3] and token ~= INTENT and
-        string.byte(token, 58) ~= 43 and two[2] + 0 >= now_ms
+    return two[1] == token and not two[3] and string.byte(token, 58) ~= 43 and
+        two[2] + 0 >= now_ms
 end
 
 -- Rows of acquires and releases of one lock each, which are most calls:

@@ -43,6 +43,17 @@ TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
     ck_assert_int_eq(live.downs, 0);
 }
 
+/* redlockd writes the keys that it reads. */
+TEST(keys_that_may_be_read_only_are_named)
+{
+    ck_assert_str_eq(
+        real_text(&live.real, "ACL SETUSER default resetkeys %%R~p:*"), "OK");
+    live_reconnect();
+    turns_until_count(live.loop, &live.downs, 1);
+    ck_assert_str_eq(state_name(live.reason), "no_permission");
+    ck_assert_str_eq(live.detail, "its user lacks ~p:*");
+}
+
 TEST(a_node_at_its_maxclients_is_named)
 {
     real_text(&live.real, "CONFIG SET maxclients 1");
