@@ -33,6 +33,7 @@ PLACES = [
     ("api/clients/node/package.json", r'^  "version": "(.+)",$'),
     ("api/clients/php/composer.json", r'^    "version": "(.+)",$'),
     ("api/clients/ruby/redlockd.gemspec", r'^  gem.version = "(.+)"$'),
+    ("api/clients/rust/Cargo.toml", r'^version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
     ("docs/deploy/kubernetes.md", r"newTag: ([\d.]+)\}"),
 ]

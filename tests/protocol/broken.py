@@ -2,7 +2,7 @@
 """Shows that the transcripts notice mistakes: breaks a rule in a copy of a
 package, and its player must fail.
 
-  broken.py [PACKAGE…]      python, node, go, php, ruby; PYTHON is an interpreter with httptools
+  broken.py [PACKAGE…]      python, node, go, php, ruby, rust; PYTHON is an interpreter with httptools
 
 Ends with "N passed, N failed".
 """
@@ -98,6 +98,18 @@ PACKAGES = {
               "return if false"),
         Break("an extend leaves time for another replica", "lib/redlockd/talk.rb",
               "[@timeout_ms, left_ms / 4].min", "@timeout_ms"),
+    ]),
+    "rust": Package("api/clients/rust", [
+        "cargo", "test", "--quiet", "--lib"], [
+        Break("a repeat has the key of the first request", "src/wanted.rs",
+              '("Idempotency-Key", self.key.clone())',
+              '("Idempotency-Key", crate::clock::now_ms().to_string())'),
+        Break("validity counts from before the request", "src/grant.rs",
+              "let granted = answer.sent_ms", "let granted = now_ms()"),
+        Break("a release that may have been done is no loss", "src/talk.rs",
+              "if self.may_be_done || answer.is_repeated {", "if false {"),
+        Break("an extend leaves time for another replica", "src/talk.rs",
+              "self.rules.timeout_ms.min(left_ms / 4.0)", "self.rules.timeout_ms"),
     ]),
     "go": Package("api/clients/go", ["go", "test", "-count=1", "."], [
         Break("a repeat has the key of the first request", "acquire.go",
