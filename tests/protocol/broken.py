@@ -2,7 +2,8 @@
 """Shows that the transcripts notice mistakes: breaks a rule in a copy of a
 package, and its player must fail.
 
-  broken.py [PACKAGE…]      python, node, go, php, ruby, rust; PYTHON is an interpreter with httptools
+  broken.py [PACKAGE…]      python, node, go, php, ruby, rust; PYTHON is an
+                            interpreter with httptools
 
 Ends with "N passed, N failed".
 """
