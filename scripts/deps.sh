@@ -90,7 +90,7 @@ need_group() {
         ;;
     rust) # the compiler, its lints and the crates of Debian
         need_file /usr/bin/cargo cargo
-        need_file /usr/bin/rustdoc rust-doc
+        need_file /usr/bin/rustdoc rustc
         need_file /usr/bin/cargo-clippy rust-clippy
         need_file /usr/bin/rustfmt rustfmt
         need_file /usr/share/doc/librust-libc-dev librust-libc-dev
