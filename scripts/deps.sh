@@ -89,6 +89,15 @@ need_group() {
             missing+=(ruby-activejob)
         ;;
     java) need_command javac default-jdk-headless ;;
+    rust) # the compiler, its lints and the crates of Debian
+        need_file /usr/bin/cargo cargo
+        need_file /usr/bin/rustdoc rustc
+        need_file /usr/bin/cargo-clippy rust-clippy
+        need_file /usr/bin/rustfmt rustfmt
+        need_file /usr/share/doc/librust-libc-dev librust-libc-dev
+        need_file /usr/share/doc/librust-openssl-dev librust-openssl-dev
+        need_file /usr/share/doc/librust-serde-json-dev librust-serde-json-dev
+        ;;
     examples) # the tool chains of api/clients/examples/
         need_command curl curl
         need_command jq jq

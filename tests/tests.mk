@@ -4,7 +4,7 @@
         bench bench-collected bench-contention bench-fairness bench-batch bench-watches bench-permits bench-readers bench-peers bench-clients bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test generators page-test rights interop \
-        neighbours python-test node-test go-test php-test ruby-test java-test ctl-test proxies-test rotate-test examples examples-broken nemesis \
+        neighbours python-test node-test go-test php-test ruby-test java-test rust-test ctl-test proxies-test rotate-test examples examples-broken nemesis \
         nemesis-tools kube-test alerts-test mutants mutate model fuzz fuzzers starved \
         tls-test
 
@@ -309,6 +309,9 @@ ruby-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Ruby client and it
 
 java-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Java client; TRIES=20 TESTS=check_faults.Faults
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) TRIES=$(TRIES) tests/java/run.sh $(TESTS)
+
+rust-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the crate for Rust, with Debian's compiler; TRIES=20 TESTS=check_faults.Faults
+	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) TRIES=$(TRIES) tests/rust/run.sh $(TESTS)
 
 interop: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Break other Redlock libraries, then `neighbours`; STORIES="1 5"
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/interop/run.sh main neighbours

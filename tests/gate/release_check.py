@@ -34,6 +34,7 @@ PLACES = [
     ("api/clients/php/composer.json", r'^    "version": "(.+)",$'),
     ("api/clients/ruby/redlockd.gemspec", r'^  gem.version = "(.+)"$'),
     ("api/clients/java/pom.xml", r"^  <version>(.+)</version>$"),
+    ("api/clients/rust/Cargo.toml", r'^version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
     ("docs/deploy/kubernetes.md", r"newTag: ([\d.]+)\}"),
 ]

@@ -50,8 +50,8 @@ TEST = [
 
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
-         "fuzz nemesis tls openapi generators go php ruby java ctl examples node page kube "
-         "alerts rotate bench peers profile mutate deb debootstrap fresh"),  # check-tools
+         "fuzz nemesis tls openapi generators go php ruby java rust ctl examples node "
+         "page kube alerts rotate bench peers profile mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 
@@ -75,6 +75,7 @@ GATE = [
     timed("php-test"),
     timed("ruby-test"),
     timed("java-test"),
+    timed("rust-test"),
     timed("page-test"),
     make("nemesis", "nemesis SECONDS=30 SEED=2"),
     make("nemesis-tls", "nemesis SECONDS=30 TLS=1 SEED=2"),
@@ -127,6 +128,7 @@ NIGHTLY = [
     night("php-test", "php-test TRIES=20", "waits"),
     night("ruby-test", "ruby-test TRIES=20", "waits"),
     night("java-test", "java-test TRIES=20", "waits"),
+    night("rust-test", "rust-test TRIES=20", "waits"),
     night("starved", kind="waits"),
     night("drills", kind="waits"),
     night("long", kind="waits", hours=3),

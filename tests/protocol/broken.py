@@ -2,7 +2,8 @@
 """Shows that the transcripts notice mistakes: breaks a rule in a copy of a
 package, and its player must fail.
 
-  broken.py [PACKAGE…]      python, node, go, php, ruby, java; PYTHON: one with httptools
+  broken.py [PACKAGE…]      python, node, go, php, ruby, java, rust; PYTHON is an
+                            interpreter with httptools
 
 Ends with "N passed, N failed".
 """
@@ -110,6 +111,18 @@ PACKAGES = {
               "if (mayBe || answer.isRepeated) {", "if (false) {"),
         Break("an extend leaves time for another replica", f"{JAVA}/Talk.java",
               "body, Math.min(timeoutMs, leftMs / 4)", "body, timeoutMs"),
+    ]),
+    "rust": Package("api/clients/rust", [
+        "cargo", "test", "--quiet", "--lib"], [
+        Break("a repeat has the key of the first request", "src/wanted.rs",
+              '("Idempotency-Key", self.key.clone())',
+              '("Idempotency-Key", crate::clock::now_ms().to_string())'),
+        Break("validity counts from before the request", "src/grant.rs",
+              "let granted = answer.sent_ms", "let granted = now_ms()"),
+        Break("a release that may have been done is no loss", "src/talk.rs",
+              "if self.may_be_done || answer.is_repeated {", "if false {"),
+        Break("an extend leaves time for another replica", "src/talk.rs",
+              "self.rules.timeout_ms.min(left_ms / 4.0)", "self.rules.timeout_ms"),
     ]),
     "go": Package("api/clients/go", ["go", "test", "-count=1", "."], [
         Break("a repeat has the key of the first request", "acquire.go",

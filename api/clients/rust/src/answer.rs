@@ -1,0 +1,190 @@
+//! Requests, and what they come to.
+
+use serde_json::{Map, Value};
+
+/// A request that a talk wants to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub method: &'static str,
+    pub path: String,
+    pub header: Option<(&'static str, String)>,
+    pub body: Option<Value>,
+    /// For the connection, and for the response.
+    pub timeout_ms: f64,
+    /// How much later the response may come, as the server waits.
+    pub wait_ms: f64,
+    /// `None`: the first that is not avoided.
+    pub replica: Option<usize>,
+}
+
+impl Request {
+    pub fn new(method: &'static str, path: String, timeout_ms: f64) -> Self {
+        Request {
+            method,
+            path,
+            header: None,
+            body: None,
+            timeout_ms,
+            wait_ms: 0.0,
+            replica: None,
+        }
+    }
+}
+
+/// Why there is no response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The request may have been carried out.
+    Lost,
+    /// No server has got the request.
+    Unsent,
+    /// The server's certificate is not trusted.
+    Untrusted,
+}
+
+/// What a request came to: a response, or that there is none.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// 0: there is no response.
+    pub status: u16,
+    pub body: Map<String, Value>,
+    pub failure: Option<Failure>,
+    pub detail: String,
+    pub replica: usize,
+    /// The moment before the request was sent.
+    pub sent_ms: f64,
+    /// The request may have arrived twice, as a kept connection had ended before the
+    /// response.
+    pub is_repeated: bool,
+    pub content_type: String,
+}
+
+impl Answer {
+    pub fn failed(failure: Failure, detail: String, replica: usize, sent_ms: f64) -> Self {
+        Answer {
+            status: 0,
+            body: Map::new(),
+            failure: Some(failure),
+            detail,
+            replica,
+            sent_ms,
+            is_repeated: false,
+            content_type: String::new(),
+        }
+    }
+
+    /// The content may be no JSON: a proxy may have answered.
+    pub fn read(status: u16, content: &[u8], retry_after: Option<&str>) -> Self {
+        let mut body = match serde_json::from_slice(content) {
+            Ok(Value::Object(body)) => body,
+            _ => Map::new(),
+        };
+        let digits = retry_after.unwrap_or("");
+        if (1..10).contains(&digits.len())
+            && digits.bytes().all(|c| c.is_ascii_digit())
+            && body.get("retry_after_ms").map_or(true, Value::is_null)
+        {
+            let seconds: u64 = digits.parse().unwrap_or(0);
+            body.insert("retry_after_ms".into(), (seconds * 1000).into());
+        }
+        let detail = body.get("detail").and_then(Value::as_str).unwrap_or("");
+        Answer {
+            status,
+            detail: detail.to_owned(),
+            body,
+            failure: None,
+            replica: 0,
+            sent_ms: 0.0,
+            is_repeated: false,
+            content_type: String::new(),
+        }
+    }
+
+    pub fn code(&self) -> &str {
+        self.body.get("code").and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// Whether the request is wrong, here and at every other replica.
+    pub fn is_final(&self) -> bool {
+        (300..500).contains(&self.status) && self.status != 408 && self.status != 429
+    }
+
+    /// By redlockd or by a gateway in front. Another replica may know other identities.
+    pub fn is_denial(&self) -> bool {
+        matches!(self.status, 401 | 403) || self.failure == Some(Failure::Untrusted)
+    }
+
+    pub fn is_limit(&self) -> bool {
+        self.status == 429
+    }
+
+    /// Whether the server that gave it works.
+    pub fn is_good(&self) -> bool {
+        (200..500).contains(&self.status)
+            && self.status != 408
+            && !self.is_limit()
+            && !self.is_denial()
+    }
+
+    /// Whether others hold the lock, and it can be waited for.
+    pub fn is_held(&self) -> bool {
+        matches!(self.code(), "lock_held" | "too_many_readers")
+    }
+
+    pub fn is_ended(&self) -> bool {
+        matches!(self.code(), "lock_not_found" | "not_owner")
+    }
+
+    pub fn is_max_hold(&self) -> bool {
+        self.code() == "max_hold_reached"
+    }
+
+    pub fn is_unsent(&self) -> bool {
+        self.failure == Some(Failure::Unsent)
+    }
+
+    /// Whether an acquire with this response certainly was not granted.
+    pub fn grants_nothing(&self) -> bool {
+        self.is_final() || self.is_denial() || self.is_limit() || self.is_unsent()
+    }
+
+    /// Whether it is what was asked for, and no page of a proxy.
+    pub fn has(&self, member: &str) -> bool {
+        self.status == 200 && self.body.contains_key(member)
+    }
+
+    pub fn waited_ms(&self) -> f64 {
+        self.number("waited_ms")
+    }
+
+    pub fn retry_after_ms(&self) -> f64 {
+        self.number("retry_after_ms")
+    }
+
+    fn number(&self, name: &str) -> f64 {
+        let number = self.body.get(name).and_then(Value::as_f64);
+        number.unwrap_or(0.0).max(0.0)
+    }
+
+    /// Whether something else than redlockd has refused it, whose problems have a code.
+    pub fn is_from_elsewhere(&self) -> bool {
+        self.status >= 300 && self.code().is_empty()
+    }
+
+    pub fn words(&self) -> String {
+        if self.status == 0 {
+            return self.detail.clone();
+        }
+        if !self.is_from_elsewhere() {
+            return format!("{} {}", self.status, self.detail);
+        }
+        let kind: String = self.content_type.chars().take(80).collect();
+        let kind = kind.replace(|c| !(' '..='~').contains(&c), "?");
+        let kind = if kind.is_empty() {
+            "no Content-Type"
+        } else {
+            &kind
+        };
+        format!("{} not from redlockd ({kind})", self.status)
+    }
+}

@@ -1,0 +1,98 @@
+"""The crate for Rust: its lints, its transcripts, its package, its stories over a real
+redlockd, a kept connection that has ended, and what its README shows."""
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import unittest
+
+from check_faults import Case
+from stale import ClosingServer
+
+ROOT = pathlib.Path(__file__).parents[2]
+SOURCE = ROOT / "api/clients/rust"
+COPY = ROOT / "build/rust/crate"
+ONCE = ROOT / "build/rust/target/debug/examples/once"
+LIMIT_S = 500
+
+
+def cargo(*arguments, folder=COPY, **variables):
+    return subprocess.run(["cargo", *arguments], cwd=folder, check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=LIMIT_S, env={**os.environ, **variables})
+
+
+class Crate(unittest.TestCase):
+    def assert_passes(self, done):
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def assert_tested(self, done, least):
+        """That many tests passed, and no other one was there."""
+        self.assert_passes(done)
+        counts = re.findall(r"(\d+) passed; 0 failed; 0 ignored", done.stdout)
+        self.assertGreaterEqual(sum(map(int, counts)), least, done.stdout)
+
+
+class Package(Crate):
+    def test_the_transcripts(self):
+        self.assert_tested(cargo("test", "--lib"), 10)
+
+    def test_they_notice_broken_rules(self):
+        done = subprocess.run([ROOT / "tests/protocol/broken.py", "rust"],
+                              check=False, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_lints(self):
+        self.assert_passes(cargo("fmt", "--check"))
+        self.assert_passes(cargo("clippy", "--all-targets", "--", "-D", "warnings"))
+
+    def test_documentation(self):
+        self.assert_passes(cargo("doc", "--no-deps", RUSTDOCFLAGS="-D warnings"))
+
+    def test_the_package(self):
+        self.assert_passes(cargo("package", "--allow-dirty"))
+        done = cargo("package", "--list", "--allow-dirty")
+        names = set(done.stdout.split())
+        self.assertLessEqual({"src/lib.rs", "README.md", "LICENSE", "Cargo.toml"}, names)
+        self.assertNotIn("tests/live.rs", names)
+
+    def test_licence_and_names(self):
+        self.assertEqual((SOURCE / "LICENSE").read_text(),
+                         (ROOT / "LICENSE").read_text())
+        readme = (SOURCE / "README.md").read_text()
+        variants = re.findall(r"^    ([A-Z]\w+)(?: \{|\(|,)",
+                              (SOURCE / "src/error.rs").read_text(), re.M)
+        self.assertGreater(len(variants), 8)
+        methods = [name for file in ("client", "lock")
+                   for name in re.findall(r"^    pub fn (\w+)",
+                                          (SOURCE / f"src/{file}.rs").read_text(), re.M)]
+        self.assertGreater(len(methods), 25)
+        for name in {*variants, *methods}:
+            self.assertRegex(readme, rf"`(Client::)?{name}\b", name)
+
+
+class Stories(Case, Crate):
+    options = "--max-ttl-ms", "60000"
+
+    def test_they_hold(self):
+        done = cargo("test", "--test", "live", REDLOCKD_URL=",".join(self.urls))
+        self.assert_tested(done, 12)
+
+    def test_what_the_readme_shows(self):
+        blocks = re.findall(r"^```rust$", (SOURCE / "README.md").read_text(), re.M)
+        self.assertGreaterEqual(len(blocks), 4)
+        done = cargo("test", "--doc", REDLOCKD_URL=",".join(self.urls))
+        self.assert_tested(done, len(blocks) + 1)
+
+
+class Stale(unittest.TestCase):
+    def test_a_release_over_a_connection_that_ended_is_no_loss(self):
+        with ClosingServer() as server, tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [ONCE], cwd=folder, check=False, text=True, capture_output=True,
+                timeout=60, env={**os.environ, "REDLOCKD_URL": server.url})
+        self.assertEqual((done.stdout, done.stderr), ("released\n", ""))
+        self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])

@@ -1,0 +1,287 @@
+//! Stories of the crate for Rust over a redlockd at REDLOCKD_URL; run.sh puts them
+//! into a copy of the crate.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlockd_client::{Cancel, Client, Error};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn client() -> Client {
+    assert!(std::env::var("REDLOCKD_URL").is_ok(), "REDLOCKD_URL is set");
+    Client::from_env().expect("a client")
+}
+
+fn until_free(resource: &str, limit: Duration) {
+    let other = client();
+    let end = Instant::now() + limit;
+    while other.get(resource).unwrap().is_some() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(other.get(resource).unwrap(), None);
+}
+
+#[test]
+fn a_guard_holds_the_lock_until_it_is_released() {
+    let (client, other) = (client(), client());
+    let guard = client.lock("run").owner("web-3").acquire().unwrap();
+    guard.check().unwrap();
+    let token = guard.fencing_token();
+    match other.lock("run").wait(Duration::ZERO).acquire() {
+        Err(Error::Held { holder, message }) => {
+            assert_eq!(holder.owner.as_deref(), Some("web-3"), "{message}");
+            assert_eq!(holder.fencing_token, Some(token));
+            assert!(holder.remaining.unwrap() > SECOND);
+        }
+        result => panic!("{result:?}"),
+    }
+    assert!(other.lock("run").try_acquire().unwrap().is_none());
+    let held = other.get("run").unwrap().unwrap();
+    assert_eq!((held.fencing_token, held.readers), (Some(token), 0));
+    let shown = format!(r#"Guard {{ name: "run", fencing_token: {token}, .. }}"#);
+    assert_eq!(format!("{guard:?}"), shown); // without the token, a secret
+    guard.release().unwrap();
+    assert_eq!(other.get("run").unwrap(), None);
+    let next = client.lock("run").acquire().unwrap();
+    assert!(next.fencing_token() > token);
+    next.release().unwrap();
+}
+
+#[test]
+fn a_guard_that_is_dropped_is_released_before_the_last_client_is_gone() {
+    let one = client();
+    drop(one.lock("dropped").acquire().unwrap());
+    drop(one);
+    assert_eq!(client().get("dropped").unwrap(), None);
+}
+
+#[test]
+fn threads_renew_it() {
+    let client = client();
+    let locks = (0..20).map(|i| client.lock(&format!("renewed{i}")).ttl(SECOND));
+    let guards: Vec<_> = locks.map(|lock| lock.acquire().unwrap()).collect();
+    thread::sleep(SECOND * 5 / 2);
+    for guard in guards {
+        guard.check().unwrap();
+        assert!(guard.remaining() > Duration::ZERO);
+        guard.release().unwrap();
+    }
+}
+
+#[test]
+fn a_forced_release_is_noticed_at_the_next_renewal() {
+    let (client, other) = (client(), client());
+    let (send, losses) = mpsc::channel();
+    let send = Mutex::new(send);
+    let guard = client
+        .lock("forced")
+        .ttl(SECOND)
+        .on_loss(move |loss| send.lock().unwrap().send(loss.clone()).unwrap())
+        .acquire()
+        .unwrap();
+    let held = other.locks("forced").next().unwrap().unwrap();
+    let token = held.fencing_token.unwrap();
+    assert!(other.force_release(&held.id, token).unwrap());
+    assert!(!other.force_release(&held.id, token).unwrap());
+    let loss = losses.recv_timeout(SECOND * 5).unwrap();
+    assert!(loss.to_string().contains("the lock ended"), "{loss}");
+    assert_eq!(guard.check(), Err(loss.clone()));
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    assert!(guard.extend(SECOND).unwrap_err().is_lost());
+    assert_eq!(guard.release(), Err(loss));
+}
+
+#[test]
+fn several_and_permits() {
+    let (client, other) = (client(), client());
+    let both = client.lock_all(["b", "a"]).acquire().unwrap();
+    assert!(other.lock("a").try_acquire().unwrap().is_none());
+    both.release().unwrap();
+    let permits = client.lock("pool").permits(3, 2).acquire().unwrap();
+    assert_eq!(permits.slots().len(), 2);
+    assert!(other
+        .lock("pool")
+        .permits(3, 2)
+        .try_acquire()
+        .unwrap()
+        .is_none());
+    let one = other.lock("pool").permits(3, 1).try_acquire().unwrap();
+    assert_eq!(one.unwrap().slots().len(), 1);
+    permits.release().unwrap();
+}
+
+#[test]
+fn readers_and_a_downgrade() {
+    let (client, other) = (client(), client());
+    let guard = client.lock("catalog").acquire().unwrap();
+    let reader = other.lock("catalog").shared();
+    assert!(!guard.is_shared() && reader.try_acquire().unwrap().is_none());
+    guard.downgrade().unwrap();
+    assert!(guard.is_shared());
+    let reader = reader.try_acquire().unwrap().unwrap();
+    assert_eq!(client.get("catalog").unwrap().unwrap().readers, 2);
+    guard.release().unwrap();
+    reader.release().unwrap();
+    let readers = (0..2).map(|_| client.lock("catalog").shared().acquire().unwrap());
+    let readers: Vec<_> = readers.collect();
+    assert!(other.force_release_readers("catalog").unwrap());
+    assert!(!other.force_release_readers("catalog").unwrap());
+    for reader in readers {
+        assert!(reader.release().unwrap_err().is_lost());
+    }
+}
+
+#[test]
+fn extend_asks_for_another_ttl_and_what_is_wrong_is_refused() {
+    let client = client();
+    let guard = client.lock("longer").ttl(SECOND * 2).acquire().unwrap();
+    guard.extend(SECOND * 20).unwrap();
+    assert!(guard.remaining() > SECOND * 15);
+    match guard.extend(SECOND * 999) {
+        Err(Error::Refused { status, code, .. }) => {
+            assert_eq!((status, code.as_str()), (400, "invalid_request"));
+        }
+        result => panic!("{result:?}"),
+    }
+    guard.release().unwrap();
+    let none: [&str; 0] = [];
+    for wrong in [
+        client.lock_all(none),
+        client.lock_all(["a", "b"]).permits(2, 1),
+        client.lock("a").permits(2, 1).shared(),
+    ] {
+        assert!(matches!(wrong.acquire(), Err(Error::Invalid(_))));
+    }
+    for wrong in [
+        "ftp://a",
+        "a:1",
+        "http://",
+        "http://a/?b",
+        "http://a:b",
+        "http://::1",
+    ] {
+        assert!(
+            matches!(Client::new(wrong), Err(Error::Invalid(_))),
+            "{wrong}"
+        );
+    }
+    let hidden = Client::new("ftp://user:password@a").unwrap_err();
+    assert!(!hidden.to_string().contains("password"), "{hidden}");
+}
+
+#[test]
+fn an_acquire_that_is_cancelled_leaves_no_lock() {
+    let (client, other) = (client(), client());
+    let held = other.lock("cancelled").acquire().unwrap();
+    let cancel = Cancel::new();
+    let later = cancel.clone();
+    let began = Instant::now();
+    let thread = thread::spawn(move || {
+        thread::sleep(SECOND / 5);
+        later.cancel();
+    });
+    let result = client.lock("cancelled").cancel(&cancel).acquire();
+    assert_eq!(result.unwrap_err(), Error::Cancelled);
+    assert!(began.elapsed() < SECOND * 5 / 2);
+    thread.join().unwrap();
+    held.release().unwrap();
+    until_free("cancelled", SECOND * 2);
+    for i in 0..40 {
+        let cancel = Cancel::new();
+        let later = cancel.clone();
+        let thread = thread::spawn(move || {
+            thread::sleep(Duration::from_micros(200 * i));
+            later.cancel();
+        });
+        match client.lock("cancelled").cancel(&cancel).acquire() {
+            Ok(guard) => guard.release().unwrap(),
+            Err(error) => assert_eq!(error, Error::Cancelled),
+        }
+        thread.join().unwrap();
+    }
+    until_free("cancelled", SECOND * 2);
+}
+
+#[test]
+fn a_watch_reports_each_holder() {
+    let (client, other) = (client(), client());
+    let cancel = Cancel::new();
+    let mut watch = client.watch("watched").cancel(&cancel);
+    assert_eq!(watch.next().unwrap().unwrap(), None);
+    let guard = other.lock("watched").owner("web-3").acquire().unwrap();
+    let holder = watch.next().unwrap().unwrap().unwrap();
+    assert_eq!(holder.owner.as_deref(), Some("web-3"));
+    guard.release().unwrap();
+    assert_eq!(watch.next().unwrap().unwrap(), None);
+    let thread = thread::spawn(move || watch.next().is_none());
+    thread::sleep(SECOND / 5);
+    cancel.cancel();
+    let began = Instant::now();
+    assert!(thread.join().unwrap());
+    assert!(began.elapsed() < SECOND * 5);
+}
+
+#[test]
+fn names_that_no_url_may_have() {
+    let client = client();
+    let name = "a b/ü?%&+";
+    let guard = client.lock(name).acquire().unwrap();
+    let held = client.get(name).unwrap().unwrap();
+    assert_eq!(held.resources, [name]);
+    let listed: Vec<_> = client.locks("a b/ü?%&").map(Result::unwrap).collect();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].id, held.id);
+    guard.release().unwrap();
+    assert_eq!(client.locks("a b/").count(), 0);
+}
+
+#[test]
+fn servers_that_are_not_there() {
+    let warnings = Arc::new(Mutex::new(String::new()));
+    let log = Arc::clone(&warnings);
+    let nobody = Client::builder()
+        .urls("http://user:secret@127.0.0.1:1,http://127.0.0.1:2")
+        .timeout(SECOND / 2)
+        .on_warning(move |text| log.lock().unwrap().push_str(text))
+        .build()
+        .unwrap();
+    let result = nobody.lock("a").wait(Duration::ZERO).acquire();
+    assert!(matches!(result, Err(Error::Unavailable(_))), "{result:?}");
+    assert!(matches!(nobody.get("a"), Err(Error::Unavailable(_))));
+    assert!(matches!(
+        nobody.locks("a").next(),
+        Some(Err(Error::Unavailable(_)))
+    ));
+    let warnings = warnings.lock().unwrap();
+    assert!(warnings.contains("not acquired yet"), "{warnings}");
+    assert!(
+        !format!("{warnings}{nobody:?}").contains("secret"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn threads_share_a_client_and_one_of_them_holds_the_lock() {
+    let client = client();
+    let inside = AtomicUsize::new(0);
+    thread::scope(|threads| {
+        for _ in 0..8 {
+            threads.spawn(|| {
+                for _ in 0..5 {
+                    let lock = client.lock("shared by threads").wait(SECOND * 20);
+                    let guard = lock.acquire().unwrap();
+                    assert_eq!(inside.fetch_add(1, SeqCst), 0);
+                    thread::sleep(Duration::from_millis(2));
+                    inside.fetch_sub(1, SeqCst);
+                    guard.release().unwrap();
+                }
+            });
+        }
+    });
+    client.close_idle();
+    assert_eq!(client.get("shared by threads").unwrap(), None);
+}

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# The crate for Rust, with the compiler and the crates that Debian has: its
+# transcripts, its README, its lints, and locks over servers that fail, made up ones
+# and real ones. All is in build/rust. TRIES: how often each fault is played;
+# arguments choose tests, such as check_rust or check_faults.Faults.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+dir=$PWD/build/rust
+
+scripts/deps.sh build run test tls rust
+# Debian's tools, if there are others, too; they fetch nothing
+export PATH=/usr/bin:$PATH
+export CARGO_HOME=$dir/home CARGO_TARGET_DIR=$dir/target CARGO_NET_OFFLINE=true
+export TRANSCRIPTS=$PWD/tests/protocol
+# it compiles in half the time
+export CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
+unset RUSTC RUSTFLAGS RUSTUP_TOOLCHAIN
+mkdir -p "$CARGO_HOME"
+cat >"$CARGO_HOME/config.toml" <<'EOF'
+[source.crates-io]
+replace-with = "debian"
+[source.debian]
+directory = "/usr/share/cargo/registry"
+EOF
+# a copy, which gets a lock file and the stories
+rm -rf "$dir/crate"
+cp -a api/clients/rust "$dir/crate"
+rm -f "$dir/crate/Cargo.lock"
+mkdir -p "$dir/crate/tests"
+cp -p tests/rust/live.rs "$dir/crate/tests"
+cp -p tests/rust/once.rs "$dir/crate/examples"
+cargo build --quiet --examples --manifest-path "$dir/crate/Cargo.toml"
+
+export PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=tests/rust:tests/protocol:tests/lib:tests/interop:tests/examples
+export HOLDER=$CARGO_TARGET_DIR/debug/examples/holder
+tests=("$@")
+[ "${#tests[@]}" -gt 0 ] || tests=(check_rust check_guard check_faults)
+exec python3 tests/python/main.py "${tests[@]}"
