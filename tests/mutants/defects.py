@@ -370,7 +370,7 @@ DEFECTS = [
     plant("extend without until", "sim", "exclusion", "tests/lib/node/simkeys.c",
           "if (until_us > memory->until_us.it)",
           "if (until_us > memory->until_us.it &&\n        call->call.kind != CALL_EXTEND)",
-          faults="flush,block,slow", seed=161),
+          faults="flush,block,slow", seed=365),
     plant("until of the last promise", "sim", "exclusion", "tests/lib/node/simkeys.c",
           "if (until_us > memory->until_us.it)", "if (until_us > 0)",
           faults="flush,block,slow"),
