@@ -155,6 +155,9 @@ BROKEN_FILES = [
         ("const { signal } = lock;", "const signal = left;"),
     ], ["web_forced", "web_paused"]),
     (["web.mjs"], "ships again what was shipped", [("done + 1", "1")], ["web"]),
+    (["web.php"], "does not look for a loss", [
+        ("$lock->check(); // extends the lock in time; throws LockLost", ""),
+    ], ["web_forced"]),
     (["report.py"], "does not look for a loss", CHECK, ["report_nodes_dead"]),
     (["report.py"], "reports again", [
         ('.text == today:', '.text == "today":')], ["report"]),
@@ -165,6 +168,12 @@ BROKEN_FILES = [
     (["worker.py"], "ends amid an order", [
         ("lambda *_: stop.set()", "signal.SIG_DFL"),
     ], ["worker"]),
+    (["worker.rb"], "does not look for a loss", [
+        ("    lock.check # raises LockLost\n", ""),
+    ], ["worker_forced"]),
+    (["leader.java"], "leads without a rival", [
+        ('client.lock("leader")', "client.lock(owner)"),
+    ], ["leader"]),
     (["leader.py"], "does not stop when it has lost the lock", [
         ("lock.check()  # raises LockLost", "pass"),
         ("await lead(lock, store)",

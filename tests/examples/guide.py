@@ -26,13 +26,16 @@ VENV = BUILD / "python/venv/bin/python3"
 PROGRAMS = {
     "web.py": (VENV, GUIDE / "web.py"),
     "web.mjs": ("node", BUILD / "web.mjs"),
+    "web.php": ("php", GUIDE / "web.php"),
     "report.py": (VENV, GUIDE / "report.py"),
     "report.sh": (REDLOCKCTL, "run", "-n", "-E", "0", "-t", str(TTL_MS / 1000),
                   "report", "--", GUIDE / "report.sh"),
     "worker.py": (VENV, GUIDE / "worker.py"),
     "worker.go": (BUILD / "worker",),
+    "worker.rb": ("ruby", "-I", ROOT / "api/clients/ruby/lib", GUIDE / "worker.rb"),
     "leader.py": (VENV, GUIDE / "leader.py"),
     "leader.mjs": ("node", BUILD / "leader.mjs"),
+    "leader.java": ("java", "-cp", BUILD / "java", GUIDE / "leader.java"),
 }
 
 
@@ -62,6 +65,7 @@ class Shop(Stage):
         self.program = self.spawn(
             [*self.command, *arguments], REDLOCKD_URL=",".join(self.urls),
             STORE=f"http://{HOST}:{self.store_port}", PYTHONUNBUFFERED="1",
+            REDLOCKD_PHP=str(ROOT / "api/clients/php/autoload.php"),
             LOCK_TTL_S=str(TTL_MS / 1000))
         return self.program
 

@@ -10,7 +10,7 @@ source tests/lib/libraries.sh
 dir=build/examples
 from=api/clients/examples
 
-scripts/deps.sh build run examples node go
+scripts/deps.sh build run examples node go php ruby java
 mkdir -p "$dir"
 # what the programs of the guide import: the packages of this tree
 libraries_python "$dir/python" tests/examples/requirements.txt
@@ -34,5 +34,8 @@ go_program() { # name
 if command -v go >/dev/null; then
     go_program worker
 fi
+mkdir -p "$dir/java"
+find api/clients/java/src -name '*.java' -print0 |
+    xargs -0 javac --release 11 -d "$dir/java"
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/interop:tests/lib
 exec python3 tests/examples/main.py "$@"

@@ -81,13 +81,13 @@ public final class LockRequest {
     /** Work under a lock, which returns something. */
     @FunctionalInterface
     public interface Work<T, E extends Exception> {
-        T with(Lock lock) throws E;
+        T with(Lock lock) throws E, InterruptedException;
     }
 
     /** Work under a lock, which returns nothing. */
     @FunctionalInterface
     public interface Task<E extends Exception> {
-        void with(Lock lock) throws E;
+        void with(Lock lock) throws E, InterruptedException;
     }
 
     /**
@@ -111,7 +111,7 @@ public final class LockRequest {
 
     /** withLock() for work that returns nothing. */
     public <E extends Exception> void runWithLock(Task<E> task) throws E, InterruptedException {
-        withLock(lock -> {
+        this.<Object, E>withLock(lock -> {
             task.with(lock);
             return null;
         });
