@@ -25,7 +25,8 @@ class Leader {
         String store = variable("STORE", "http://127.0.0.1:8090");
         for (int second = 1;; second++) {
             lock.check(); // throws LockLostException
-            HttpRequest request = HttpRequest.newBuilder(URI.create(store + "/leader/" + second % 10))
+            URI path = URI.create(store + "/leader/" + second % 10);
+            HttpRequest request = HttpRequest.newBuilder(path)
                 .header("X-Fencing-Token", "" + lock.fencingToken())
                 .PUT(BodyPublishers.ofString(owner)).build();
             HttpResponse<String> response = http.send(request, BodyHandlers.ofString());
@@ -37,7 +38,8 @@ class Leader {
     }
 
     static void standForElection(Client client, String owner) throws InterruptedException {
-        Duration ttl = Duration.ofMillis((long) (1000 * Double.parseDouble(variable("LOCK_TTL_S", "10"))));
+        double seconds = Double.parseDouble(variable("LOCK_TTL_S", "10"));
+        Duration ttl = Duration.ofMillis((long) (1000 * seconds));
         while (true) {
             try {
                 // without waitAtMost(), it waits without a limit; a loss interrupts lead()
