@@ -57,6 +57,8 @@ class Browser:
                                {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(
             options, webdriver.ChromeService("/usr/bin/chromedriver"))
+        # axe reads a page of 3,600 elements, on a machine that may be busy
+        self.driver.set_script_timeout(180)
 
     def quit(self) -> None:
         self.driver.quit()
