@@ -11,7 +11,7 @@ import unittest
 import xml.etree.ElementTree
 
 from check_faults import Case
-from stale import ClosingServer
+from package import Alike, blocks, readme
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "api/clients/java"
@@ -45,15 +45,23 @@ def compiled(folder, name, block):
     assert done.returncode == 0, done.stderr
 
 
-class Package(unittest.TestCase):
+class Package(Alike, unittest.TestCase):
+    language = "java"
+
+    def release_at(self, url):
+        with tempfile.TemporaryDirectory(prefix="java.") as folder:
+            compiled(folder, "Once", f"""
+import org.redlockd.Client;
+import org.redlockd.Lock;
+Lock lock = Client.builder().urls("{url}").build().lock("a").acquire();
+lock.release();
+System.out.print("released");
+""")
+            return run("Once", classes=folder)
+
     def test_the_transcripts(self):
         done = run("org.redlockd.Transcripts", ROOT / "tests/protocol")
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-
-    def test_they_notice_broken_rules(self):
-        done = subprocess.run([ROOT / "tests/protocol/broken.py", "java"],
-                              check=False, stdout=subprocess.PIPE, text=True)
-        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_the_clock(self):
         done = run("org.redlockd.ClockStory")
@@ -67,19 +75,17 @@ class Package(unittest.TestCase):
         self.assertEqual(pom.find("properties/maven.compiler.release", names).text, "11")
         self.assertIsNone(pom.find("dependencies", names))
 
-    def test_licence_and_names(self):
-        self.assertEqual((SOURCE / "LICENSE").read_text(),
-                         (ROOT / "LICENSE").read_text())
-        readme = (SOURCE / "README.md").read_text()
+    def test_names(self):
+        text = readme("java")
         for file in CODE.glob("*Exception.java"):
-            self.assertRegex(readme, rf"\b{file.stem}\b")
+            self.assertRegex(text, rf"\b{file.stem}\b")
         for name in ("Lock", "LockRequest", "Client"):
             methods = re.findall(r"^ +(?:@Override )?public (?!static final class|interface)"
                                  r"(?:[^=;{]*? )(\w+)\(", (CODE / f"{name}.java").read_text(),
                                  re.M)
             self.assertGreater(len(methods), 8)
             for method in set(methods) - OTHERS:
-                self.assertRegex(readme, rf"[`.]{method}\b", f"{name}.{method}")
+                self.assertRegex(text, rf"[`.]{method}\b", f"{name}.{method}")
 
 
 class Stories(Case):
@@ -90,30 +96,13 @@ class Stories(Case):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_what_the_readme_shows(self):
-        blocks = re.findall(r"^```java\n(.*?)^```$",
-                            (SOURCE / "README.md").read_text(), re.M | re.S)
-        self.assertGreaterEqual(len(blocks), 4)
+        shown = blocks("java")
+        self.assertGreaterEqual(len(shown), 4)
         with tempfile.TemporaryDirectory(prefix="java.") as folder:
-            for number, block in enumerate(blocks):
+            for number, block in enumerate(shown):
                 with self.subTest(block):
                     name = f"Block{number}"
                     compiled(folder, name,
                              block.replace("http://127.0.0.1:8080", self.urls[0]))
                     done = run(name, classes=folder, REDLOCKD_URL=",".join(self.urls))
                     self.assertEqual((done.returncode, done.stderr), (0, ""))
-
-
-class Stale(unittest.TestCase):
-    def test_a_release_over_a_connection_that_ended_is_no_loss(self):
-        with ClosingServer() as server, \
-                tempfile.TemporaryDirectory(prefix="java.") as folder:
-            compiled(folder, "Stale", f"""
-import org.redlockd.Client;
-import org.redlockd.Lock;
-Lock lock = Client.builder().urls("{server.url}").build().lock("a").acquire();
-lock.release();
-System.out.print("released");
-""")
-            done = run("Stale", classes=folder)
-        self.assertEqual((done.stdout, done.stderr), ("released", ""))
-        self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])

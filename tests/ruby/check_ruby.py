@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 import time
@@ -14,7 +13,7 @@ import unittest
 
 from check_faults import Case
 from odd import OddServer, answer, grant
-from stale import ClosingServer
+from package import Alike, blocks, readme
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "api/clients/ruby"
@@ -28,15 +27,17 @@ def run(*arguments, **variables):
                           env={**os.environ, **variables})
 
 
-class Package(unittest.TestCase):
+class Package(Alike, unittest.TestCase):
+    language = "ruby"
+
+    def release_at(self, url):
+        return run("-e", f'require "redlockd"; '
+                   f'lock = Redlockd::Client.new("{url}").lock("a"); '
+                   'lock.acquire; lock.release; print "released"')
+
     def test_the_transcripts(self):
         done = run(ROOT / "tests/ruby/transcripts.rb")
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
-
-    def test_they_notice_broken_rules(self):
-        done = subprocess.run([ROOT / "tests/protocol/broken.py", "ruby"],
-                              check=False, stdout=subprocess.PIPE, text=True)
-        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_the_gem(self):
         with tempfile.TemporaryDirectory(prefix="gem.") as folder:
@@ -56,18 +57,16 @@ class Package(unittest.TestCase):
             self.assertEqual(done.stdout, (ROOT / "VERSION").read_text().strip(),
                              done.stderr)
 
-    def test_licence_and_names(self):
-        self.assertEqual((SOURCE / "LICENSE").read_text(),
-                         (ROOT / "LICENSE").read_text())
-        readme = (SOURCE / "README.md").read_text()
+    def test_names(self):
+        text = readme("ruby")
         for error in re.findall(r"^  class (\w+)",
                                 (SOURCE / "lib/redlockd/errors.rb").read_text(), re.M):
-            self.assertRegex(readme, rf"\b{error}\b")
+            self.assertRegex(text, rf"\b{error}\b")
         for name in ("lock", "client"):
             public, _, _ = (SOURCE / f"lib/redlockd/{name}.rb").read_text().partition(
                 "    private\n")
             for method in set(re.findall(r"def (?:self\.)?(\w+\??)", public)) - INTERNAL:
-                self.assertIn(f"`{method}", readme.replace("client.", "`"), method)
+                self.assertIn(f"`{method}", text.replace("client.", "`"), method)
 
 
 class Stories(Case):
@@ -78,29 +77,13 @@ class Stories(Case):
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
     def test_what_the_readme_shows(self):
-        blocks = re.findall(r"^```ruby\n(.*?)^```$",
-                            (SOURCE / "README.md").read_text(), re.M | re.S)
-        self.assertGreaterEqual(len(blocks), 4)
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="ruby."))
-        self.addCleanup(shutil.rmtree, folder)
-        for number, block in enumerate(blocks):
-            file = folder / f"block{number}.rb"
-            file.write_text(block.replace("http://127.0.0.1:8080", self.urls[0]))
+        shown = blocks("ruby")
+        self.assertGreaterEqual(len(shown), 4)
+        for block in shown:
             with self.subTest(block):
-                done = run(file, REDLOCKD_URL=",".join(self.urls))
+                done = run("-e", block.replace("http://127.0.0.1:8080", self.urls[0]),
+                           REDLOCKD_URL=",".join(self.urls))
                 self.assertEqual(done.returncode, 0, done.stderr)
-
-
-class Stale(unittest.TestCase):
-    def test_a_release_over_a_connection_that_ended_is_no_loss(self):
-        with ClosingServer() as server, tempfile.NamedTemporaryFile("w") as file:
-            file.write('require "redlockd"\n'
-                       f'lock = Redlockd::Client.new("{server.url}").lock("a")\n'
-                       'lock.acquire; lock.release; print "released"\n')
-            file.flush()
-            done = run(file.name)
-        self.assertEqual((done.stdout, done.stderr), ("released", ""))
-        self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
 
 
 def slow_once(slow_method):

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from check_faults import Case
-from stale import ClosingServer
+from package import Alike, blocks, readme
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "api/clients/rust"
@@ -36,14 +36,17 @@ class Crate(unittest.TestCase):
         self.assertGreaterEqual(sum(map(int, counts)), least, done.stdout)
 
 
-class Package(Crate):
+class Package(Alike, Crate):
+    language = "rust"
+
+    def release_at(self, url):
+        with tempfile.TemporaryDirectory() as folder:
+            return subprocess.run(
+                [ONCE], cwd=folder, check=False, text=True, capture_output=True,
+                timeout=60, env={**os.environ, "REDLOCKD_URL": url})
+
     def test_the_transcripts(self):
         self.assert_tested(cargo("test", "--lib"), 10)
-
-    def test_they_notice_broken_rules(self):
-        done = subprocess.run([ROOT / "tests/protocol/broken.py", "rust"],
-                              check=False, stdout=subprocess.PIPE, text=True)
-        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_lints(self):
         self.assert_passes(cargo("fmt", "--check"))
@@ -59,10 +62,8 @@ class Package(Crate):
         self.assertLessEqual({"src/lib.rs", "README.md", "LICENSE", "Cargo.toml"}, names)
         self.assertNotIn("tests/live.rs", names)
 
-    def test_licence_and_names(self):
-        self.assertEqual((SOURCE / "LICENSE").read_text(),
-                         (ROOT / "LICENSE").read_text())
-        readme = (SOURCE / "README.md").read_text()
+    def test_names(self):
+        text = readme("rust")
         variants = re.findall(r"^    ([A-Z]\w+)(?: \{|\(|,)",
                               (SOURCE / "src/error.rs").read_text(), re.M)
         self.assertGreater(len(variants), 8)
@@ -71,7 +72,7 @@ class Package(Crate):
                                           (SOURCE / f"src/{file}.rs").read_text(), re.M)]
         self.assertGreater(len(methods), 25)
         for name in {*variants, *methods}:
-            self.assertRegex(readme, rf"`(Client::)?{name}\b", name)
+            self.assertRegex(text, rf"`(Client::)?{name}\b", name)
 
 
 class Stories(Case, Crate):
@@ -82,17 +83,7 @@ class Stories(Case, Crate):
         self.assert_tested(done, 12)
 
     def test_what_the_readme_shows(self):
-        blocks = re.findall(r"^```rust$", (SOURCE / "README.md").read_text(), re.M)
-        self.assertGreaterEqual(len(blocks), 4)
+        shown = blocks("rust")
+        self.assertGreaterEqual(len(shown), 4)
         done = cargo("test", "--doc", REDLOCKD_URL=",".join(self.urls))
-        self.assert_tested(done, len(blocks) + 1)
-
-
-class Stale(unittest.TestCase):
-    def test_a_release_over_a_connection_that_ended_is_no_loss(self):
-        with ClosingServer() as server, tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run(
-                [ONCE], cwd=folder, check=False, text=True, capture_output=True,
-                timeout=60, env={**os.environ, "REDLOCKD_URL": server.url})
-        self.assertEqual((done.stdout, done.stderr), ("released\n", ""))
-        self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
+        self.assert_tested(done, len(shown) + 1)
