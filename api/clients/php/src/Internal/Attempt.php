@@ -11,7 +11,7 @@ namespace Redlockd\Internal;
 final class Attempt
 {
     // proxies may cut requests after 60 s, some after 15 s
-    private const LONGEST_WAIT_MS = 10000.0;
+    public const LONGEST_WAIT_MS = 10000;
 
     private readonly string $key; // as secret as a token
     public bool $mayBeGranted = false; // by a request whose response does not say
@@ -36,7 +36,7 @@ final class Attempt
 
     public function ask(float $timeoutMs, float $leftMs): Send
     {
-        $waitMs = floor(min(max($leftMs, 0.0), self::LONGEST_WAIT_MS));
+        $waitMs = floor(min(max($leftMs, 0.0), (float) self::LONGEST_WAIT_MS));
         $body = $this->wanted->body();
         if ($waitMs > 0) {
             $body['wait_ms'] = (int) $waitMs;

@@ -82,6 +82,7 @@ final class Caller
                 usleep((int) (1000 * min($leftMs, 1000.0)));
             } else {
                 $this->poll($leftMs);
+                $this->turn();
             }
         }
     }
@@ -195,19 +196,16 @@ final class Caller
             $headers[] = 'Content-Type: application/json';
         }
         $this->headers[spl_object_id($handle)] = '';
-        $options = [
+        curl_setopt_array($handle, [
+            CURLOPT_HTTPGET => true, // without the body of an earlier request
             CURLOPT_URL => $url . $send->path,
             CURLOPT_CUSTOMREQUEST => $send->method,
             CURLOPT_HTTPHEADER => $headers,
-            CURLOPT_POSTFIELDS => $send->body === null
-                ? null
-                : json_encode($send->body, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES),
-        ];
-        if ($send->body === null) {
-            unset($options[CURLOPT_POSTFIELDS]);
-            curl_setopt($handle, CURLOPT_HTTPGET, true);
+        ]);
+        if ($send->body !== null) {
+            $body = json_encode($send->body, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES);
+            curl_setopt($handle, CURLOPT_POSTFIELDS, $body);
         }
-        curl_setopt_array($handle, $options);
         return $handle;
     }
 
@@ -257,11 +255,7 @@ final class Caller
     /** Its code, if it has ended. */
     private function finished(\CurlHandle $handle): ?int
     {
-        curl_multi_exec($this->multi, $active);
-        while (($info = curl_multi_info_read($this->multi)) !== false) {
-            $this->ends[spl_object_id($info['handle'])] = $info['result'];
-        }
-        $this->endProbes();
+        $this->turn();
         $id = spl_object_id($handle);
         $code = $this->ends[$id] ?? null;
         unset($this->ends[$id]);
@@ -271,13 +265,16 @@ final class Caller
     private function poll(float $mostMs): void
     {
         curl_multi_select($this->multi, max(0.0, min($mostMs / 1000, self::LONGEST_POLL_S)));
-        if ($this->probes !== []) {
-            curl_multi_exec($this->multi, $active);
-            while (($info = curl_multi_info_read($this->multi)) !== false) {
-                $this->ends[spl_object_id($info['handle'])] = $info['result'];
-            }
-            $this->endProbes();
+    }
+
+    /** Does what can be done without waiting. */
+    private function turn(): void
+    {
+        curl_multi_exec($this->multi, $active);
+        while (($info = curl_multi_info_read($this->multi)) !== false) {
+            $this->ends[spl_object_id($info['handle'])] = $info['result'];
         }
+        $this->endProbes();
     }
 
     // ---- probes ------------------------------------------------------------------

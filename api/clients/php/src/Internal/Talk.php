@@ -31,8 +31,6 @@ final class Talk
     private const BACKOFF_LAST_MS = 2000.0;
     // a response to a watch that reports nothing new should take its time
     private const POLL_MS = 1000.0;
-    private const LONGEST_WAIT_MS = 10000;
-    private const FREE = 'free'; // the version of a lock that nobody holds
 
     public function __construct(
         private readonly Replicas $replicas,
@@ -329,14 +327,14 @@ final class Talk
         $waits = $version !== '';
         $failures = $denials = 0;
         while (true) {
-            $query = $waits ? "?after=$version&wait_ms=" . self::LONGEST_WAIT_MS : '';
+            $query = $waits ? "?after=$version&wait_ms=" . Attempt::LONGEST_WAIT_MS : '';
             $answer = self::answer(yield new Send(
                 'GET',
                 $path . $query,
                 [],
                 null,
                 $this->timeoutMs,
-                $waits ? self::LONGEST_WAIT_MS : 0,
+                $waits ? Attempt::LONGEST_WAIT_MS : 0,
             ));
             $denials = $answer->isDenial() ? $denials + 1 : 0;
             if ($denials) {

@@ -11,7 +11,6 @@ module Redlockd
     BACKOFF_LAST_MS = 2000.0
     # a response to a watch that reports nothing new should take its time
     POLL_MS = 1000.0
-    LONGEST_WAIT_MS = 10_000
 
     def initialize(replicas, timeout_ms, logger = nil)
       @replicas = replicas
@@ -220,9 +219,9 @@ module Redlockd
       waits = !version.nil?
       failures = denials = 0
       loop do
-        query = waits ? "?after=#{version}&wait_ms=#{LONGEST_WAIT_MS}" : ""
+        query = waits ? "?after=#{version}&wait_ms=#{Attempt::LONGEST_WAIT_MS}" : ""
         answer = yield Send.new(http_method: "GET", path: path + query, timeout_ms: @timeout_ms,
-                                wait_ms: waits ? LONGEST_WAIT_MS : 0)
+                                wait_ms: waits ? Attempt::LONGEST_WAIT_MS : 0)
         denials = answer.denial? ? denials + 1 : 0
         if denials.positive?
           @replicas.avoid(answer.url)

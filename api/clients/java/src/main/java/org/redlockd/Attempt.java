@@ -9,7 +9,7 @@ import java.util.Map;
  */
 final class Attempt {
     private static final SecureRandom RANDOM = new SecureRandom();
-    private static final double LONGEST_WAIT_MS = 10_000; // proxies may cut requests after 60 s
+    static final int LONGEST_WAIT_MS = 10_000; // proxies may cut requests after 60 s
 
     /** By a request whose response does not say. */
     boolean mayBeGranted;

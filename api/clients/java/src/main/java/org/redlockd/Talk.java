@@ -18,7 +18,6 @@ final class Talk {
     private static final double BACKOFF_LAST_MS = 2000;
     // a response to a watch that reports nothing new should take its time
     private static final double POLL_MS = 1000;
-    private static final int LONGEST_WAIT_MS = 10_000;
     private static final int PROBE_TIMEOUT_MS = 1000;
 
     private final Replicas replicas;
@@ -289,10 +288,10 @@ final class Talk {
         int failures = 0;
         int denials = 0;
         while (true) {
-            String query = waits ? "?after=" + version + "&wait_ms=" + LONGEST_WAIT_MS : "";
+            String query = waits ? "?after=" + version + "&wait_ms=" + Attempt.LONGEST_WAIT_MS : "";
             Step.Send send = new Step.Send("GET", "/locks/" + id(resource) + query, Map.of(), null,
                 timeoutMs);
-            send.waitMs = waits ? LONGEST_WAIT_MS : 0;
+            send.waitMs = waits ? Attempt.LONGEST_WAIT_MS : 0;
             Answer answer = steps.perform(send);
             denials = answer.isDenial() ? denials + 1 : 0;
             if (denials > 0) {
