@@ -175,6 +175,26 @@ class Odd(unittest.TestCase):
         self.assertEqual(told, "disk full")
         self.assertEqual(server.seen, ["POST", "PUT", "PUT", "DELETE"])
 
+    def test_an_exception_of_a_renewal_by_signal_is_not_the_last_one(self):
+        def responds(method, number):
+            is_bad = method == "PUT" and number == 1
+            return answer(500, {}) if is_bad else answer(
+                200, grant(renew_after_ms=1000))
+        with OddServer(responds) as server:
+            told = self.play([server.url], f"""
+                $logger = new class extends Psr\\Log\\AbstractLogger {{
+                    public function log($level, $message, array $context = []): void
+                    {{ throw new DomainException('disk full'); }} }};
+                $client = new Redlockd\\Client('{server.url}', logger: $logger);
+                $lock = $client->lock('b', ttlMs: 9000, renewBySignal: true);
+                $lock->acquire();
+                try {{ while (true) usleep(10_000); }}
+                catch (DomainException $e) {{ echo $e->getMessage(); }}
+                for ($until = microtime(true) + 2; microtime(true) < $until; usleep(10_000));
+                """)
+        self.assertEqual(told, "disk full")
+        self.assertEqual(server.seen[:3], ["POST", "PUT", "PUT"])
+
     def test_a_probe_goes_on_beside_renewals_by_signal(self):
         free = answer(200, {"held": False, "version": "free"})
         first = OddServer(lambda _, number: None if number == 1 else free)

@@ -36,18 +36,21 @@ final class Alarm
     private static function ring(): void
     {
         $lost = null;
-        foreach (self::$locks as $id => $reference) {
-            $lock = $reference->get();
-            if ($lock !== null && $lock->nextMs() <= Clock::nowMs() + 500) {
-                $lock->renew($lock->client()->background());
+        try {
+            foreach (self::$locks as $id => $reference) {
+                $lock = $reference->get();
+                if ($lock !== null && $lock->nextMs() <= Clock::nowMs() + 500) {
+                    $lock->renew($lock->client()->background());
+                }
+                $loss = $lock?->loss();
+                if ($lock === null || $loss !== null) {
+                    unset(self::$locks[$id]);
+                    $lost ??= $loss;
+                }
             }
-            $loss = $lock?->loss();
-            if ($lock === null || $loss !== null) {
-                unset(self::$locks[$id]);
-                $lost ??= $loss;
-            }
+        } finally {
+            self::set(); // also if a logger threw: the next signal goes on
         }
-        self::set();
         if ($lost !== null) {
             throw $lost;
         }
