@@ -181,6 +181,31 @@ story("a lock that nobody refers to expires") do
   until_free("forgotten", 3)
 end
 
+# So often no thread can be made.
+module NoThreads
+  class << self
+    attr_accessor :left
+  end
+  self.left = 0
+
+  def new(*)
+    raise ThreadError, "can't alloc thread" if (NoThreads.left -= 1) >= 0
+
+    super
+  end
+end
+Thread.singleton_class.prepend(NoThreads)
+
+story("work waits for a thread that cannot be made yet") do
+  Redlockd::Timers.at(0) { nil } # has its thread
+  workers = Redlockd::Workers.new
+  done = Queue.new
+  NoThreads.left = 2
+  2.times { workers.add(-> { done << 1 }) }
+  100.times { sleep 0.02 if done.size < 2 }
+  is(done.size, 2)
+end
+
 story("a watch reports each holder") do
   watch = CLIENT.watch("watched")
   is(watch.next, nil)

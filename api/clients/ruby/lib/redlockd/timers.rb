@@ -1,6 +1,21 @@
 # frozen_string_literal: true
 
 module Redlockd
+  # Of a class: one object for each process, as a forked child has no threads of its
+  # parent.
+  module PerProcess
+    LOCK = Mutex.new
+    private_constant :LOCK
+
+    def here
+      LOCK.synchronize do
+        @here = new unless @process == Process.pid
+        @process = Process.pid
+        @here
+      end
+    end
+  end
+
   # One thread of this process that calls blocks, each at its moment of Clock. The
   # blocks must not wait for anything.
   class Timers
@@ -8,23 +23,13 @@ module Redlockd
     Timer = Struct.new(:at_ms, :block)
 
     class << self
-      # Of this process: a forked child has no threads of its parent.
-      def here
-        LOCK.synchronize do
-          @here = new unless @process == Process.pid
-          @process = Process.pid
-          @here
-        end
-      end
+      include PerProcess
 
       # Calls the block then. Returns the Timer.
       def at(moment_ms, &block)
         here.add(moment_ms, block)
       end
     end
-
-    LOCK = Mutex.new
-    private_constant :LOCK
 
     def initialize
       @mutex = Mutex.new
@@ -82,13 +87,7 @@ module Redlockd
     LAST_S = 2 # at the end of the program, for what must not be lost
 
     class << self
-      def here
-        LOCK.synchronize do
-          @here = new unless @process == Process.pid
-          @process = Process.pid
-          @here
-        end
-      end
+      include PerProcess
 
       # Calls the block in a thread, soon.
       def call(&block)
@@ -119,8 +118,8 @@ module Redlockd
       end
     end
 
-    LOCK, LAST = Mutex.new, Mutex.new
-    private_constant :LOCK, :LAST
+    LAST = Mutex.new
+    private_constant :LAST
 
     def initialize
       @mutex = Mutex.new
@@ -130,35 +129,40 @@ module Redlockd
     end
 
     def add(block)
-      is_waiting = @mutex.synchronize do
+      has_thread = @mutex.synchronize do
         @blocks << block
-        if @idle >= @blocks.size
-          @asked.signal
-        elsif @count < FEW
-          spawn
-        else
-          true
-        end
+        @asked.signal
+        !short? || spawn(FEW)
       end
-      help_later if is_waiting == true
+      help_later unless has_thread
     end
 
     private
 
+    # With the mutex, as spawn.
+    def short?
+      @blocks.size > @idle
+    end
+
     def help_later
       Timers.at(Clock.now_ms + PATIENCE_MS) do
-        is_waiting = @mutex.synchronize do
-          spawn if @blocks.size > @idle && @count < MOST
-          @blocks.size > @idle
+        is_short = @mutex.synchronize do
+          spawn(MOST) if short?
+          short?
         end
-        help_later if is_waiting
+        help_later if is_short
       end
     end
 
-    def spawn
-      @count += 1
+    # Whether there is a thread more. The system may have none left.
+    def spawn(most)
+      return false if @count >= most
+
       Thread.new { run }
-      nil
+      @count += 1
+      true
+    rescue ThreadError
+      false
     end
 
     def run
