@@ -267,6 +267,8 @@ class Faults(Case):
 
 
 class Answers(Case):
+    options = "--max-ttl-ms", "60000"
+
     def test_a_lost_grant_is_got_again(self):
         for attempt in range(TRIES):
             with AnswerLost(self.world.servers[0].address) as proxy:
