@@ -4,7 +4,15 @@ from defect import plant
 WATCHES = "server/engine/watches.c"
 RESULT = "server/engine/rounds/result.c"
 
+MEMBERS = "server/engine/voting/members.c"
+HURRY = "bool may_hurry = it->burst < BURST_MOST;"
+
 VISITS = [
+    plant("news of nodes reported as fast as nodes reply", "sim", "paced", MEMBERS,
+          HURRY, "bool may_hurry = it->burst >= 0;"),
+    plant("news of nodes reported without a pause", "unit eligibility",
+          "news_that_never_end_keep_no_node_busy", MEMBERS, HURRY,
+          "bool may_hurry = it->burst >= 0;"),
     plant("pool that nobody uses is served", "sim", "alive",
           "server/engine/permits/permits.c", "if (pool->users == 0 || pool->is_running)",
           "if (pool->is_running)"),

@@ -44,6 +44,8 @@ struct simlink {
     int64_t generation;     /* the highest that the server has seen */
     int64_t up_us;          /* up since then */
     int64_t heard_us;       /* the last reply */
+    int64_t counted_us;     /* since then, calls about the right to vote … */
+    int admissions;         /* … were sent, so many */
     int64_t arrives_us;     /* the last command; order is kept */
     int64_t replies_us;     /* the last reply */
     int64_t delay_us;       /* each way, at most */

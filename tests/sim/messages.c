@@ -13,7 +13,8 @@
 enum {
     PENDING_MAX = 48,
     LATE_MOST_US = 6000000,
-    TURN_US = 3000, /* of a busy server's loop */
+    TURN_US = 3000,       /* of a busy server's loop */
+    ADMISSIONS_MOST = 60, /* a second, to one node */
 };
 
 static struct message *take_message(struct world *world)
@@ -76,6 +77,17 @@ static int64_t batch_began_us(struct world *world, int server,
                           : now_us;
 }
 
+/* Who may vote is asked again and again, but not as fast as nodes reply. */
+static void count_admission(struct world *world, struct simlink *link)
+{
+    if (world->now_us - link->counted_us >= US_PER_S) {
+        link->counted_us = world->now_us;
+        link->admissions = 0;
+    }
+    if (++link->admissions > ADMISSIONS_MOST)
+        ledger_violated(world, "paced", -1, -1);
+}
+
 enum vote message_send(struct world *world, int server, int node,
                        const struct call *call, uint64_t tag)
 {
@@ -103,6 +115,8 @@ enum vote message_send(struct world *world, int server, int node,
     if (message->is_denied)
         copied.resource = span_of(""); /* no node has it */
     simcall_copy(&message->call, &copied);
+    if (tag_kind_of(tag) == TAG_ADMISSION)
+        count_admission(world, link);
     TAILQ_INSERT_TAIL(&link->pending, message, link);
     link->pending_count++;
     simlink_watch(world, server, node);

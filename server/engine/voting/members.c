@@ -6,8 +6,10 @@
 #include <string.h>
 
 enum {
-    HOLD_TIMEOUTS = 4,          /* a first start holds for so many timeouts */
-    HOLD_US = 2 * HEARTBEAT_US, /* at least, so that others can object */
+    HOLD_TIMEOUTS = 4,            /* a first start holds for so many timeouts */
+    HOLD_US = 2 * HEARTBEAT_US,   /* at least, so that others can object */
+    BURST_US = HEARTBEAT_US / 10, /* in which news are reported to a node … */
+    BURST_MOST = 4,               /* … so often: one loss takes three times */
     MAX_TTL_MOST_MS = 86400000, /* a value written by hand must not overflow */
 };
 
@@ -135,13 +137,33 @@ static void advance_start(struct members *members, int64_t now_us)
             members_want_probe(members, i, now_us);
 }
 
-/* Asks for probes of all nodes that have not been told this node's news. */
+/* Counts a probe that is sent now. */
+static void count_probe(struct member *node, int64_t now_us)
+{
+    if (now_us - node->burst_us >= BURST_US) {
+        node->burst_us = now_us;
+        node->burst = 0;
+    }
+    node->burst++;
+}
+
+/*
+ * Asks for probes of all nodes that have not been told this node's news: at
+ * once, but not as fast as they reply. Where two names lead to one machine, or
+ * two configurations wait for one, they replace each other's quarantine
+ * records, so that the probe of each is news to the other.
+ */
 static void spread_news(struct members *members, int node, int64_t now_us)
 {
-    for (int i = 0; i < members->settings.nodes; i++)
-        if (i != node && !members->node[i].is_busy &&
-            members->node[i].probed_us < members->node[node].news_us)
-            members_want_probe(members, i, now_us);
+    for (int i = 0; i < members->settings.nodes; i++) {
+        const struct member *it = &members->node[i];
+        bool may_hurry = it->burst < BURST_MOST;
+        if (i != node && !it->is_busy &&
+            it->probed_us < members->node[node].news_us)
+            members_want_probe(
+                members, i,
+                may_hurry ? now_us : at_least(it->burst_us + BURST_US, now_us));
+    }
 }
 
 bool members_next(struct members *members, int64_t now_us,
@@ -155,8 +177,10 @@ bool members_next(struct members *members, int64_t now_us,
             continue;
         action->node = i;
         members->node[i].is_busy = true;
-        if (action->kind == MEMBER_OBSERVE || action->kind == MEMBER_PROBE)
+        if (action->kind == MEMBER_OBSERVE || action->kind == MEMBER_PROBE) {
             members->node[i].probe_due_us = now_us + HEARTBEAT_US;
+            count_probe(&members->node[i], now_us);
+        }
         return true;
     }
     return false;

@@ -3,6 +3,8 @@
  * when all has ended that they have promised, or time has passed.
  */
 
+#include <stdio.h>
+
 #include "../../../server/engine/voting/members.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
@@ -190,6 +192,31 @@ TEST(the_others_are_asked_at_once_and_told_of_its_admission)
     voters_pass(1);
     voters_found(0, PROBE_ADMITTED, VOTERS_ADMIT, "");
     expect_probes();
+}
+
+/*
+ * Two names that lead to one machine, or two configurations, replace each
+ * other's quarantine records: each probe is news.
+ */
+TEST(news_that_never_end_keep_no_node_busy)
+{
+    int probes = 0;
+    for (int i = 0; i < VOTERS_NODES; i++)
+        voters_come(i, PROBE_FRESH, "", VOTERS_QUARANTINE);
+    voters_pass(SECOND);
+    voters.trip_us = 100;
+    for (int64_t end_us = voters.now_us + SECOND; voters.now_us < end_us;) {
+        struct member_action action;
+        voters_pass(200);
+        if (!members_next(&voters.members, voters.now_us, &action))
+            continue;
+        char quarantine[CALL_STATE_MAX + 1];
+        snprintf(quarantine, sizeof quarantine, "1:%s:name:9%025d::%s",
+                 VOTERS_FINGERPRINT, probes++, VOTERS_LIFE);
+        voters_found(action.node, PROBE_CREATED, "", quarantine);
+    }
+    ck_assert_int_ge(probes, 20 * VOTERS_NODES);
+    ck_assert_int_le(probes, 50 * VOTERS_NODES);
 }
 
 static void step(int node)
