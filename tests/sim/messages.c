@@ -13,8 +13,8 @@
 enum {
     PENDING_MAX = 48,
     LATE_MOST_US = 6000000,
-    TURN_US = 3000,       /* of a busy server's loop */
-    ADMISSIONS_MOST = 60, /* a second, to one node */
+    TURN_US = 3000,        /* of a busy server's loop */
+    ADMISSIONS_MOST = 200, /* a second, to one node */
 };
 
 static struct message *take_message(struct world *world)

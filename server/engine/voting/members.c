@@ -118,6 +118,31 @@ static bool members_choose(const struct members *members, int node,
     return true;
 }
 
+/* Counts a probe that is sent now. */
+static void count_probe(struct member *node, int64_t now_us)
+{
+    if (now_us - node->burst_us >= BURST_US) {
+        node->burst_us = now_us;
+        node->burst = 0;
+    }
+    node->burst++;
+}
+
+/*
+ * Another probe for what was learned of other nodes: at once, but not as fast
+ * as nodes reply. Where two names lead to one machine, or two configurations
+ * wait for one, they replace each other's quarantine records, so that the probe
+ * of each is news to the other.
+ */
+static void want_another(struct members *members, int node, int64_t now_us)
+{
+    const struct member *it = &members->node[node];
+    bool may_hurry = it->burst < BURST_MOST;
+    members_want_probe(members, node,
+                       may_hurry ? now_us
+                                 : at_least(it->burst_us + BURST_US, now_us));
+}
+
 static void advance_start(struct members *members, int64_t now_us)
 {
     bool is_possible = members->epoch == 1; /* no names were before */
@@ -134,36 +159,16 @@ static void advance_start(struct members *members, int64_t now_us)
                            rules_probed_us(members), now_us);
     for (int i = 0; i < members->settings.nodes; i++)
         if (wanted & 1u << i)
-            members_want_probe(members, i, now_us);
+            want_another(members, i, now_us);
 }
 
-/* Counts a probe that is sent now. */
-static void count_probe(struct member *node, int64_t now_us)
-{
-    if (now_us - node->burst_us >= BURST_US) {
-        node->burst_us = now_us;
-        node->burst = 0;
-    }
-    node->burst++;
-}
-
-/*
- * Asks for probes of all nodes that have not been told this node's news: at
- * once, but not as fast as they reply. Where two names lead to one machine, or
- * two configurations wait for one, they replace each other's quarantine
- * records, so that the probe of each is news to the other.
- */
+/* Asks for probes of all nodes that have not been told this node's news. */
 static void spread_news(struct members *members, int node, int64_t now_us)
 {
-    for (int i = 0; i < members->settings.nodes; i++) {
-        const struct member *it = &members->node[i];
-        bool may_hurry = it->burst < BURST_MOST;
-        if (i != node && !it->is_busy &&
-            it->probed_us < members->node[node].news_us)
-            members_want_probe(
-                members, i,
-                may_hurry ? now_us : at_least(it->burst_us + BURST_US, now_us));
-    }
+    for (int i = 0; i < members->settings.nodes; i++)
+        if (i != node && !members->node[i].is_busy &&
+            members->node[i].probed_us < members->node[node].news_us)
+            want_another(members, i, now_us);
 }
 
 bool members_next(struct members *members, int64_t now_us,
