@@ -63,8 +63,8 @@
  *              frees its backlog, all at once, a lock that is held is extended
  *              and another one acquired, at once
  *   paced      no server sends a node more than 200 calls a second about who
- * may vote, whatever other servers and configurations do alive      no request,
- * no reply and no signal ends a server's process
+ *              may vote, whatever other servers and configurations do
+ *   alive      no request, no reply and no signal ends a server's process
  *
  * Each is checked at every event that could break it: ledger.c; those
  * from "replicated" to "backups" at the end: endings.c.
