@@ -353,6 +353,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/pages.py
 	tests/lint/sentences.py
 	tests/lint/plain.py $(OUT)/redlockd $(OUT)/redlockctl
+	scripts/project.py --check
 	scripts/map.py --check
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/proxies/check_deploy.py --check

@@ -24,9 +24,9 @@ go_program() { # name
     mkdir -p "$folder"
     cp "$from/guide/$1.go" "$folder/main.go"
     sed -i '/^.\/go:build ignore$/d' "$folder/main.go"
-    printf 'module example.org/guide\n\ngo 1.19\n\n%s\n%s\n' \
-        "require redlockd.example/redlockd v$(cat VERSION)" \
-        "replace redlockd.example/redlockd => $PWD/api/clients/go" \
+    printf 'module example.com/guide\n\ngo 1.19\n\n%s\n%s\n' \
+        "require github.com/redlockd/redlockd/api/clients/go v$(cat VERSION)" \
+        "replace github.com/redlockd/redlockd/api/clients/go => $PWD/api/clients/go" \
         >"$folder/go.mod"
     (cd "$folder" && GOFLAGS=-mod=mod GOTOOLCHAIN=local go vet . &&
         GOFLAGS=-mod=mod GOTOOLCHAIN=local go build -o "../$1" .)
