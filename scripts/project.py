@@ -101,6 +101,10 @@ PLACES = {
         "Upstream-Contact: @MAINTAINER_NAME@ <@MAINTAINER_EMAIL@>\n",
         "Source: @REPOSITORY_URL@\n"],
     "SECURITY.md": ["mail to @SECURITY_CONTACT@"],
+    "CODE_OF_CONDUCT.md": ["write to @MAINTAINER_EMAIL@"],
+    "docs/support.md": ["(@REPOSITORY_URL@/issues)"],
+    ".github/ISSUE_TEMPLATE/config.yml": [
+        "url: @REPOSITORY_URL@/security/advisories/new\n"],
     "openapi.yaml": [
         "contact:\n    name: @MAINTAINER_NAME@\n    url: @REPOSITORY_URL@/issues\n"],
 }
