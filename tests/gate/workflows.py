@@ -15,7 +15,7 @@ FOLDER = ROOT / ".github" / "workflows"
 WORKFLOWS = ("gate.yml", "nightly.yml")
 # what a machine needs before it can make anything
 SET_UP = re.compile(r"(apt-get (update|install)|git config|service) ")
-PINNED = re.compile(r"[\w-]+/[\w-]+@v\d+")
+PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40}")
 
 
 def is_made(command: str) -> bool:
@@ -40,7 +40,7 @@ def unknown(commands: Iterable[str], known: set[str]) -> Iterator[str]:
 def wrong_steps(steps: list[dict[str, Any]]) -> Iterator[str]:
     for step in steps:
         if "uses" in step and not PINNED.fullmatch(step["uses"]):
-            yield f"{step['uses']}: not pinned by its major version"
+            yield f"{step['uses']}: not pinned by its commit"
         for command in commands_of([step]):
             if command and not SET_UP.match(command) and not is_made(command):
                 yield f"does what no make target does: {command}"
