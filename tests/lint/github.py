@@ -4,10 +4,10 @@
 github.py TOOLS, a folder with check-jsonschema and zizmor
 
 check-jsonschema compares them with the public schemas, zizmor looks for what
-is dangerous in workflows. Beside that, labels are those that each repository
-has, Dependabot knows each folder with dependencies, and actions are pinned by
-their commit, with the version in a comment. First a test shows that what is
-wrong is noticed.
+is dangerous in workflows, shellcheck reads what they run. Labels are those that
+each repository has, Dependabot knows each folder with dependencies, and actions
+are pinned by their commit, with the version in a comment. First a test shows
+that what is wrong is noticed.
 """
 from __future__ import annotations
 
@@ -66,6 +66,21 @@ def by_tools(folder: Path, tools: Path) -> Iterator[str]:
         yield from said(tools / "check-jsonschema", "--builtin-schema", schema, *files)
     yield from said(tools / "zizmor", "--offline", "--no-progress", "--quiet",
                     "--strict-collection", folder)
+
+
+def by_shellcheck(texts: Texts) -> Iterator[str]:
+    """What is run in the jobs; without it nobody sees a mistake before a release."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in texts.items():
+            jobs = yaml.safe_load(text)["jobs"] if name.startswith("workflows/") else {}
+            for job, its in jobs.items():
+                for number, step in enumerate(its["steps"]):
+                    path = Path(folder, f"{Path(name).stem}-{job}-{number}.sh")
+                    # an expression is filled in before the shell reads it
+                    path.write_text("#!/bin/bash\n" + re.sub(
+                        r"\$\{\{.*?\}\}", "x", step.get("run", "")) + "\n")
+        scripts = sorted(Path(folder).iterdir())
+        yield from said(Path("shellcheck"), "-e", "SC2154", *scripts)
 
 
 def of_forms(texts: Texts) -> Iterator[str]:
@@ -160,6 +175,8 @@ def test(tools: Path) -> None:
             (folder / file).write_text(text.replace(old, new))
         found = list(by_tools(folder, tools))
         assert len(found) == 5, found
+    bad = {"workflows/a.yml": "jobs: {a: {steps: [{run: 'echo $(ls) $x'}]}}"}
+    assert len(list(by_shellcheck(bad))) == 1
 
 
 def main() -> None:
@@ -167,8 +184,9 @@ def main() -> None:
     test(tools)
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True,
                            capture_output=True, text=True).stdout.split("\n")
-    tell([*by_tools(ROOT / ".github", tools),
-          *complaints(texts_of(ROOT / ".github"), files)])
+    texts = texts_of(ROOT / ".github")
+    tell([*by_tools(ROOT / ".github", tools), *by_shellcheck(texts),
+          *complaints(texts, files)])
 
 
 if __name__ == "__main__":
