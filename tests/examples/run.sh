@@ -16,8 +16,9 @@ mkdir -p "$dir"
 libraries_python "$dir/python" tests/examples/requirements.txt
 ln -sfn "$PWD/api/clients/python/src/redlockd" \
     "$(echo "$dir"/python/venv/lib/python3*/site-packages)/redlockd"
-mkdir -p "$dir/node_modules"
-ln -sfn "$PWD/api/clients/node" "$dir/node_modules/redlockd-client"
+package=$dir/node_modules/redlockd-client
+mkdir -p "$(dirname "$package")" # its name may have a scope
+ln -sfn "$PWD/api/clients/node" "$package"
 cp "$from"/guide/*.mjs "$dir" # node looks for packages beside a program
 go_program() { # name
     local folder=$dir/go-$1
