@@ -123,6 +123,8 @@ APART = re.compile(rf"{re.escape(FILE)}|debian/changelog|CHANGELOG\.md|"
 RESERVED = re.compile(r"\bexample\.(com|net)$|\.(example|test|internal|env)$")
 ADDRESS = re.compile(rf"(?<![\w:/.@+-])({EMAIL}(?<=[a-z]))(?![\w@:/-])")
 PROJECT = re.compile(rf"(?<![\w.@-])({HOST}[a-z]/[\w./-]*redlockd)(?![\w-])")
+# names that look as if the project lived there; examples have example.com or .net
+PLACEHOLDER = re.compile(r"\bredlockd\.example\b|\bexample\.org\b")
 Names = dict[str, str]
 
 
@@ -227,6 +229,8 @@ def check_prose(root: Path) -> Iterator[str]:
         if APART.match(file):
             continue
         for number, line in enumerate(text.splitlines(), 1):
+            for match in PLACEHOLDER.finditer(line):
+                yield f"{file}:{number}: {match[0]} is a placeholder"
             for match in ADDRESS.finditer(line):
                 if match[1] not in names.values() and \
                         not RESERVED.search(match[1]):

@@ -334,7 +334,7 @@ def check_names(counts: Counts, world: World) -> None:
         expect(counts, f"{file}: is noticed: {' '.join(wrong.split())}", root,
                project.check_places, f"{file}: ")
         path.write_text(text)
-    for what in "jo@redlockd.org", "github.com/fork/redlockd":
+    for what in "jo@redlockd.org", "github.com/fork/redlockd", "redlockd.example":
         page = world.change("SECURITY.md", 0, 0, f"See {what}.\n")
         expect(counts, f"{what} is noticed in prose", root,
                project.check_prose, what)
