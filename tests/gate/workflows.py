@@ -13,6 +13,8 @@ from steps import FIRST, NIGHTLY, TABLES
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".github" / "workflows"
 WORKFLOWS = ("gate.yml", "nightly.yml")
+# what it makes, it uploads, too
+RELEASE = "release.yml"
 # what a machine needs before it can make anything
 SET_UP = re.compile(r"(apt-get (update|install)|git config|service) ")
 PINNED = re.compile(r"[\w-]+/[\w-]+@[0-9a-f]{40}")
@@ -64,6 +66,8 @@ def wrong(targets: set[str]) -> list[str]:
     """targets: those that there are."""
     found = []
     made = {step.command for steps in TABLES.values() for step in steps}
+    made.update(re.findall(r"^ +(?:- )?run: (make .*)", (FOLDER / RELEASE).read_text(),
+                           re.M))
     for name in WORKFLOWS:
         try:
             jobs = yaml.safe_load((FOLDER / name).read_text())["jobs"]

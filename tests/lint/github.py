@@ -122,10 +122,10 @@ def of_workflows(texts: Texts) -> Iterator[str]:
         for action, rest in USES.findall(text):
             if not (match := PINNED.fullmatch(action)):
                 yield f"{name}: {action}: is not pinned by its commit"
-            elif not re.fullmatch(r" # v\d+\.\d+\.\d+", rest):
+            elif not re.fullmatch(r" # v\d+\.\d+\.\d+( # zizmor: .*)?", rest):
                 yield f"{name}: {action}: no version like # v1.2.3 behind it"
             else:
-                pins[match[1]].add(match[2] + rest)
+                pins[match[1]].add(match[2] + rest.partition(" # zizmor")[0])
     for action, commits in pins.items():
         if len(commits) > 1:
             yield f"{action}: several commits: {', '.join(sorted(commits))}"
