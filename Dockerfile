@@ -31,7 +31,9 @@ LABEL org.opencontainers.image.title="redlockd" \
       org.opencontainers.image.description="Distributed locks over HTTP, on Redis masters" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.licenses="MIT" \
-      org.opencontainers.image.authors="the redlockd authors"
+      org.opencontainers.image.url="https://github.com/redlockd/redlockd" \
+      org.opencontainers.image.source="https://github.com/redlockd/redlockd" \
+      org.opencontainers.image.authors="redlockd authors"
 
 # Everything is configured by REDLOCKD_… variables, so that the probe below
 # sees what the server sees. It starts with REDLOCKD_AUTH_FILE, or with

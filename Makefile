@@ -132,6 +132,10 @@ run: ## Start five Redis masters and redlockd on :8080
 
 include tests/tests.mk
 
+.PHONY: project
+project: ## Write the names of scripts/project.env into all files that need them
+	@scripts/project.py --write
+
 map: ## Write docs/internals/map.md: a line for each source file
 	@scripts/map.py
 

@@ -45,7 +45,7 @@ force=${1:-}
 case $force in
 '' | --force) ;;
 *)
-    sed -n '2,/^set/s/^# *//p' "$0"
+    sed -n '2,/^set/{/SPDX/d;s/^# *//p}' "$0"
     exit 2
     ;;
 esac

@@ -136,6 +136,7 @@ need_group() {
         need_command man man-db
         need_debian_python yaml python3-yaml
         need_debian_python jsonschema python3-jsonschema
+        need_debian_python ensurepip python3-venv
         need_file /usr/sbin/haproxy haproxy
         need_file /usr/sbin/nginx nginx
         ;;

@@ -34,10 +34,17 @@ Next: [architecture](architecture.md), how the parts work together.
 """
 
 
+def unlicensed(text: str) -> str:
+    """The text without the line that tests/lint/spdx.py wants, and without the
+    blank line that follows it in Go."""
+    return re.sub(r"^[^\w\n]*SPDX-License-Identifier: .*\n(?:\n(?=//|package))?", "",
+                  text, count=1, flags=re.M)
+
+
 def head_of(path: Path) -> str:
     """The comment at its top, as one line."""
     begin, each = COMMENTS[path.suffix]
-    text = path.read_text()
+    text = unlicensed(path.read_text())
     start = re.match(begin, text)
     if start is None:
         return ""

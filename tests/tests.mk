@@ -353,6 +353,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/pages.py
 	tests/lint/sentences.py
 	tests/lint/plain.py $(OUT)/redlockd $(OUT)/redlockctl
+	scripts/project.py --check
 	scripts/map.py --check
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/proxies/check_deploy.py --check
@@ -361,6 +362,8 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/vocabulary.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/drawn.py
+	@bash -euc 'source tests/lib/libraries.sh; libraries_python build/lint $$1' - tests/lint/requirements.txt
+	tests/lint/github.py build/lint/venv/bin
 	tests/mutants/run.py --check
 	shellcheck -x scripts/*.sh docker/*.sh deploy/*/*.sh tests/*/*.sh tests/*/*/*.sh api/clients/examples/*.sh \
 	  api/clients/examples/*/*.sh \

@@ -72,7 +72,7 @@ bool address_is_same(const struct address_node *a,
 /* ---- lists of hosts ------------------------------------------------------ */
 
 /*
- * A list of hosts, as in "locks.example.com,.example.org": names and addresses,
+ * A list of hosts, as in "locks.example.com,.example.net": names and addresses,
  * without ports. One that begins with a dot stands for all names that end so.
  * Case does not count. The empty list is valid, too.
  */

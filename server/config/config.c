@@ -90,7 +90,7 @@ static const char *find_wrong_hosts(const char *value)
     return strlen(value) <= CONFIG_LIST_MAX && hosts_are_valid(value)
                ? NULL
                : "must be names without ports, as in "
-                 "locks.example.com,.example.org";
+                 "locks.example.com,.example.net";
 }
 
 static const char *find_wrong_networks(const char *value)

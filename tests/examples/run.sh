@@ -16,17 +16,18 @@ mkdir -p "$dir"
 libraries_python "$dir/python" tests/examples/requirements.txt
 ln -sfn "$PWD/api/clients/python/src/redlockd" \
     "$(echo "$dir"/python/venv/lib/python3*/site-packages)/redlockd"
-mkdir -p "$dir/node_modules"
-ln -sfn "$PWD/api/clients/node" "$dir/node_modules/redlockd-client"
+package=$dir/node_modules/redlockd-client
+mkdir -p "$(dirname "$package")" # its name may have a scope
+ln -sfn "$PWD/api/clients/node" "$package"
 cp "$from"/guide/*.mjs "$dir" # node looks for packages beside a program
 go_program() { # name
     local folder=$dir/go-$1
     mkdir -p "$folder"
     cp "$from/guide/$1.go" "$folder/main.go"
     sed -i '/^.\/go:build ignore$/d' "$folder/main.go"
-    printf 'module example.org/guide\n\ngo 1.19\n\n%s\n%s\n' \
-        "require redlockd.example/redlockd v$(cat VERSION)" \
-        "replace redlockd.example/redlockd => $PWD/api/clients/go" \
+    printf 'module example.com/guide\n\ngo 1.19\n\n%s\n%s\n' \
+        "require github.com/redlockd/redlockd/api/clients/go v$(cat VERSION)" \
+        "replace github.com/redlockd/redlockd/api/clients/go => $PWD/api/clients/go" \
         >"$folder/go.mod"
     (cd "$folder" && GOFLAGS=-mod=mod GOTOOLCHAIN=local go vet . &&
         GOFLAGS=-mod=mod GOTOOLCHAIN=local go build -o "../$1" .)

@@ -22,6 +22,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts")]
+import project  # noqa: E402
+
 # where the version stands: a file, and what it looks like there
 PLACES = [
     ("VERSION", r"^(.+)$"),
@@ -37,6 +40,7 @@ PLACES = [
     ("api/clients/rust/Cargo.toml", r'^version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
     ("docs/deploy/kubernetes.md", r"newTag: ([\d.]+)\}"),
+    ("deploy/kubernetes/base/redlockd.yaml", r"image: \S+/redlockd:(\S+) "),
 ]
 # the same digits there are the version of something else
 FOREIGN = re.compile(r"tests/.*/(Cargo\.(toml|lock)|requirements\.txt)|"
@@ -78,6 +82,17 @@ def no_other_place_has_it(root: Path) -> Iterator[str]:
             yield f"{line[:100]}: PLACES of release_check.py lacks it"
 
 
+def names_are_those_of_project_env(root: Path) -> Iterator[str]:
+    yield from project.check(root)
+
+
+def names_are_registered(root: Path) -> Iterator[str]:
+    """Nothing goes to an address that belongs to nobody, or to somebody else."""
+    if project.read_names(root)["REGISTERED"] != "yes":
+        yield (f"{project.FILE}: its names are placeholders; register them, or set"
+               " others, and say REGISTERED=yes")
+
+
 def changelog_has_a_date(root: Path) -> Iterator[str]:
     dates = dict(DATED.findall((root / "CHANGELOG.md").read_text()))
     version = version_of(root)
@@ -116,10 +131,12 @@ def packages_have_the_same_bytes(root: Path) -> Iterator[str]:
 
 def clients_have_the_same_bytes(root: Path) -> Iterator[str]:
     """Those of the clients: each is there, in this version."""
-    version = version_of(root)
+    version, names = version_of(root), project.read_names(root)
+    wheel = re.sub("[-_.]+", "_", names["PYPI_NAME"]).lower()
+    tarball = names["NPM_NAME"].removeprefix("@").replace("/", "-")
     yield from built_twice(root, "clients.sh", "*", {
-        f"redlockd_client-{version}-py3-none-any.whl",
-        f"redlockd-client-{version}.tgz", f"v{version}.zip"})
+        f"{wheel}-{version}-py3-none-any.whl",
+        f"{tarball}-{version}.tgz", f"v{version}.zip"})
 
 
 def built_twice(root: Path, script: str, pattern: str,
@@ -153,8 +170,9 @@ def different_packages(once: Path, again: Path, pattern: str,
 
 Condition = Callable[[Path], Iterator[str]]
 QUICK: list[Condition] = [
-    version_is_the_same, no_other_place_has_it, changelog_has_a_date,
-    version_has_no_tag, all_is_committed, nightly_run_was_green]
+    version_is_the_same, no_other_place_has_it, names_are_those_of_project_env,
+    names_are_registered, changelog_has_a_date, version_has_no_tag,
+    all_is_committed, nightly_run_was_green]
 
 
 class Counts:
@@ -210,6 +228,9 @@ class World:
         (root / "CHANGELOG.md").write_text(re.sub(
             rf"^## {re.escape(version)} .*", f"## {version} (2020-01-31)", text,
             flags=re.M))
+        text = (root / project.FILE).read_text()
+        (root / project.FILE).write_text(re.sub("(?m)^REGISTERED=.*",
+                                                "REGISTERED=yes", text))
         git(root, "init", "-q")
         git(root, "add", ".")
         self.commit()
@@ -283,6 +304,66 @@ def check_rest(counts: Counts, world: World) -> None:
            "tells nothing")
 
 
+# a fork that shares no name with the project
+FORK = {
+    "REGISTERED": "no",
+    "HOME_URL": "https://locks.example.net/about",
+    "REPOSITORY_URL": "https://git.example.net/team/locks",
+    "MAINTAINER_NAME": "Jo Doe",
+    "MAINTAINER_EMAIL": "jo@example.net",
+    "SECURITY_CONTACT": "safety@example.net",
+    "IMAGE": "images.example.net/team/redlockd",
+    "GO_MODULE": "git.example.net/team/locks/api/clients/go",
+    "PYPI_NAME": "team-locks",
+    "NPM_NAME": "@team/locks",
+    "COMPOSER_NAME": "team/locks",
+    "GEM_NAME": "team_locks",
+    "MAVEN_GROUP": "net.example.team",
+    "MAVEN_ARTIFACT": "locks",
+    "CRATE_NAME": "team-locks-rs",
+}
+
+
+def check_names(counts: Counts, world: World) -> None:
+    """Each name that is wrong is noticed, and a fork changes one file."""
+    root, names = world.root, project.read_names(world.root)
+    for file, template in project.places():
+        path, wrong = root / file, project.filled(template, FORK)
+        text = path.read_text()
+        path.write_text(text.replace(project.filled(template, names), wrong, 1))
+        expect(counts, f"{file}: is noticed: {' '.join(wrong.split())}", root,
+               project.check_places, f"{file}: ")
+        path.write_text(text)
+    for what in "jo@redlockd.org", "github.com/fork/redlockd", "redlockd.example":
+        page = world.change("SECURITY.md", 0, 0, f"See {what}.\n")
+        expect(counts, f"{what} is noticed in prose", root,
+               project.check_prose, what)
+        (root / "SECURITY.md").write_text(page)
+    (root / project.FILE).write_text(
+        "".join(f'{name}="{value}"\n' for name, value in FORK.items()))
+    expect(counts, "names that nobody has registered are noticed", root,
+           names_are_registered, "placeholders")
+    said = subprocess.run([root / "scripts/project.py", "--write"], cwd=root,
+                          text=True, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    counts.tell("project.py writes the names of a fork",
+                [said.stdout] if said.returncode else [])
+    expect(counts, "then no file has another name", root,
+           names_are_those_of_project_env, "")
+    old = [names[name] for name in (
+        "REPOSITORY_URL", "IMAGE", "GO_MODULE", "MAINTAINER_EMAIL",
+        "SECURITY_CONTACT")] + [f'"{names["NPM_NAME"]}"']
+    left = [f"{file}: has {one}" for file, text in project.texts(root).items()
+            for one in old if one in text]
+    counts.tell("and none has a name of before", left)
+    vet = subprocess.run(
+        ["go", "vet", "."], cwd=root / "api/clients/go", text=True, check=False,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "GOTOOLCHAIN": "local", "GOPROXY": "off"})
+    counts.tell("the Go module builds under its new name",
+                [vet.stdout] if vet.returncode else [])
+
+
 def check_packages(counts: Counts, root: Path) -> None:
     once, again = root / "once", root / "again"
     for folder in once, again:
@@ -312,6 +393,7 @@ def self_check(counts: Counts) -> None:
                    condition, "")
         check_places(counts, world)
         check_rest(counts, world)
+        check_names(counts, world)
     with tempfile.TemporaryDirectory() as name:
         check_packages(counts, Path(name))
 

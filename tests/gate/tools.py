@@ -181,6 +181,8 @@ TOOLS = [
     copy("fmt", FMT),
     copy("map", "page=docs/internals/map.md; rm $page; make map; "
          "cmp $page $ROOT/$page"),
+    copy("project", "page=debian/control; sed -i 's/^Homepage:.*/Homepage: x/' $page; "
+         "make project; cmp $page $ROOT/$page"),
     copy("deps", "make deps"),
     copy("gate", "make gate STEPS=deps", r"^gate: 1 passed, 0 failed"),
     copy("nightly", "make nightly STEPS=deps", r"^nightly: 1 passed, 0 failed"),

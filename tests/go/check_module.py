@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "api/clients/go"
 BUILD = ROOT / "build/go"
 VERSION = "v" + (ROOT / "VERSION").read_text().strip()
-MODULE = "redlockd.example/redlockd"
+MODULE = "github.com/redlockd/redlockd/api/clients/go"
 PROXY = BUILD / "proxy" / MODULE / "@v"
 CODE = {"acquire", "answer", "client", "clock", "clock_linux", "clock_other",
         "coalesce", "doc", "errors", "extend", "hold", "identity", "keep", "lock",

@@ -23,7 +23,7 @@ import (
 	"log"
 	"time"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 var _ = []any{errors.Is, fmt.Print, log.Print, time.Second}

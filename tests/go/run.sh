@@ -21,7 +21,7 @@ module=$(scripts/gomod.py "$dir/proxy")
 cp -r "$from/user" "$dir/user"
 (
     cd "$dir/user"
-    go mod init example.org/user 2>/dev/null
+    go mod init example.com/user 2>/dev/null
     go get "$module"
     go build -race -o "$dir/holder" ./holder
     go test -race -c -o "$dir/fake.test" .

@@ -18,13 +18,12 @@ TOOLS=$(realpath "$TOOLS")
 
 scripts/deps.sh build run tls node
 rm -rf "$dir"
-mkdir -p "$dir/node_modules"
+mkdir -p "$dir/node_modules/redlockd-client"
 export npm_config_cache=$dir/cache npm_config_update_notifier=false
 npm pack --silent --offline --pack-destination "$dir" ./api/clients/node \
     >/dev/null
 # what a user has: the files of the tarball, and nothing else
-tar -xzf "$dir"/*.tgz -C "$dir/node_modules"
-mv "$dir/node_modules/package" "$dir/node_modules/redlockd-client"
+tar -xzf "$dir"/*.tgz -C "$dir/node_modules/redlockd-client" --strip-components 1
 cp -r "$from" "$dir/tests"
 
 unset "${!REDLOCKD_@}"

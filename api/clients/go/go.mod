@@ -1,3 +1,3 @@
-module redlockd.example/redlockd
+module github.com/redlockd/redlockd/api/clients/go
 
 go 1.19

@@ -16,7 +16,7 @@ def _install(folder: Path, package: str) -> None:
     """Without modules, as Debian builds: its packages are in GOPATH."""
     source = folder / "src"
     shutil.rmtree(source, ignore_errors=True)
-    shutil.copytree(package, source / "redlockd.example/redlockd")
+    shutil.copytree(package, source / "github.com/redlockd/redlockd/api/clients/go")
     shutil.copytree(FROM, source / "bench")
     subprocess.run(["nice", "go", "build", "-o", f"{folder.resolve()}/", "bench/..."],
                    check=True, env={**os.environ, "GO111MODULE": "off", "GOFLAGS": "",

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 func TestWhatIsSentAndWhatIsTold(t *testing.T) {

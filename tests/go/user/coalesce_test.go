@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 // crowd is a client whose two slots are taken, so that what is asked meanwhile

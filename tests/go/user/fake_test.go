@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 var background = context.Background()
@@ -461,7 +461,7 @@ func goroutines() int {
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	count := 0
 	for _, one := range strings.Split(string(stacks), "\n\n") {
-		if strings.Contains(one, "redlockd.example/redlockd") &&
+		if strings.Contains(one, "github.com/redlockd/redlockd/api/clients/go") &&
 			!strings.Contains(one, "testing.tRunner") {
 			count++
 		}

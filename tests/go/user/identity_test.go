@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 const token, nextToken = "first+token/of~2026==", "second.token"

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 func pageOf(body m) action {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 var never = m{"renew_after_ms": 60000, "validity_ms": 90000, "ttl_ms": 30000}

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 var states = []string{"new", "picked", "packed", "shipped"}

@@ -19,7 +19,7 @@ import (
 	"time"
 	"unsafe"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 const monotonic = 1

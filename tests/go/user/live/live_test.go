@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 const workers, turns, permits = 8, 12, 3

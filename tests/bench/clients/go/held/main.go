@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"bench/tally"
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 func number(text string) int {

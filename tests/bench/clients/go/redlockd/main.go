@@ -9,7 +9,7 @@ import (
 	"runtime/pprof"
 
 	"bench/tally"
-	"redlockd.example/redlockd"
+	redlockd "github.com/redlockd/redlockd/api/clients/go"
 )
 
 func profile() func() {
