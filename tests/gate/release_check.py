@@ -37,6 +37,8 @@ PLACES = [
     ("api/clients/rust/Cargo.toml", r'^version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
     ("deploy/kubernetes/base/kustomization.yaml", r"newTag: ([\d.]+)\}"),
+    ("deploy/helm/redlockd/Chart.yaml", r"^version: (.+)$"),
+    ("deploy/helm/redlockd/Chart.yaml", r"^appVersion: (.+)$"),
 ]
 # the same digits there are the version of something else
 FOREIGN = re.compile(r"tests/.*/(Cargo\.(toml|lock)|requirements\.txt)|"

@@ -72,16 +72,26 @@ class Schemas(unittest.TestCase):
                 find(objects, "Deployment", "redlockd"), VERSIONS[1], True)
 
 
-class Overlays(unittest.TestCase):
-    def own(self, name: str, text: str) -> list[Object]:
-        """What an overlay of somebody else's renders, beside deploy/."""
-        with tempfile.TemporaryDirectory() as folder:
-            shutil.copytree(manifests.FOLDER,
-                            Path(folder, "deploy/kubernetes"))
-            Path(folder, name).mkdir()
-            Path(folder, name, "kustomization.yaml").write_text(text)
-            return manifests.build(Path(folder, name))
+def own(name: str, text: str) -> list[Object]:
+    """What an overlay of somebody else's renders, beside deploy/."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(manifests.FOLDER, Path(folder, "deploy/kubernetes"))
+        Path(folder, name).mkdir()
+        Path(folder, name, "kustomization.yaml").write_text(text)
+        return manifests.build(Path(folder, name))
 
+
+def all_components() -> list[Object]:
+    return own("ours", """
+        resources: [../deploy/kubernetes/overlays/three]
+        components:
+          - ../deploy/kubernetes/components/few-machines
+          - ../deploy/kubernetes/components/monitoring
+          - ../deploy/kubernetes/components/tls
+        """)
+
+
+class Overlays(unittest.TestCase):
     def test_each_has_its_nodes(self) -> None:
         for overlay, objects in each():
             self.assertEqual(
@@ -107,19 +117,13 @@ class Overlays(unittest.TestCase):
         blocks = re.findall(r"^mkdir -p (\S+) .*\ncat >kustomization.yaml "
                             r"<<'END'\n(.*?)^END$", DOCS, re.M | re.S)
         self.assertEqual(len(blocks), 1)
-        objects = self.own(*blocks[0])
+        objects = own(*blocks[0])
         image = container(find(objects, "Deployment", "redlockd"))["image"]
         version = (ROOT / "VERSION").read_text().strip()
         self.assertEqual(image, f"registry.internal/redlockd:{version}")
 
     def test_all_components_go_together(self) -> None:
-        objects = self.own("ours", """
-            resources: [../deploy/kubernetes/overlays/three]
-            components:
-              - ../deploy/kubernetes/components/few-machines
-              - ../deploy/kubernetes/components/monitoring
-              - ../deploy/kubernetes/components/tls
-            """)
+        objects = all_components()
         redis = find(objects, "StatefulSet", "redis")
         self.assertEqual(redis["spec"]["replicas"], 3)
         self.assertNotIn("affinity", redis["spec"]["template"]["spec"])
@@ -133,6 +137,85 @@ class Overlays(unittest.TestCase):
         self.assertEqual(endpoint["tlsConfig"]["ca"]["secret"]["name"],
                          mounted["tls"])
         self.assertIn("authorization", endpoint)
+
+
+class Chart(unittest.TestCase):
+    """The Helm chart makes the very objects of the overlays."""
+
+    def same(self, overlay: list[Object], chart: list[Object]) -> None:
+        def by_name(objects: list[Object]) -> dict[str, Object]:
+            return {f"{one['kind']}/{one['metadata']['name']}": one
+                    for one in objects}
+        wanted = by_name(overlay)
+        del wanted["Namespace/redlockd"]  # helm install --create-namespace
+        self.maxDiff = None
+        self.assertEqual(by_name(chart), wanted)
+
+    def test_its_values_choose_the_overlays(self) -> None:
+        for overlay, value in (("five", "replicas=2"),
+                               ("three", "redis.nodes=3"),
+                               ("few-machines", "redis.shareMachines=true"),
+                               ("tls", "tls=true"),
+                               ("monitoring", "monitoring.enabled=true")):
+            with self.subTest(overlay):
+                self.same(manifests.render(overlay), manifests.chart(value))
+
+    def test_all_of_them_together_do(self) -> None:
+        self.same(all_components(), manifests.chart(
+            "redis.nodes=3", "redis.shareMachines=true", "tls=true",
+            "monitoring.enabled=true"))
+
+    def test_another_namespace_is_everywhere(self) -> None:
+        objects = manifests.chart("tls=true", "monitoring.enabled=true",
+                                  namespace="other")
+        self.assertEqual({one["metadata"]["namespace"] for one in objects},
+                         {"other"})
+        variables = environment(find(objects, "Deployment", "redlockd"))
+        self.assertEqual(variables["REDLOCKD_ALLOWED_HOSTS"].split(",")[0],
+                         "redlockd.other")
+
+    def test_the_other_values_arrive(self) -> None:
+        objects = manifests.chart(
+            "image.repository=a/b", "image.tag=c", "replicas=4",
+            "maxTtlMs=3600000", "env.REDLOCKD_LOG_LEVEL=debug",
+            "resources.limits.memory=1Gi", "redis.image=valkey/valkey:8",
+            "redis.storage=2Gi", "redis.storageClassName=fast",
+            "redis.minReadySeconds=3700", "redis.maxmemory=1gb",
+            "redis.resources.limits.memory=3Gi", "monitoring.enabled=true",
+            "monitoring.labels.release=ours")
+        servers = find(objects, "Deployment", "redlockd")
+        redis = find(objects, "StatefulSet", "redis")["spec"]
+        claim = redis["volumeClaimTemplates"][0]["spec"]
+        node = container({"spec": redis})
+        self.assertEqual(
+            [container(servers)["image"], servers["spec"]["replicas"],
+             environment(servers)["REDLOCKD_MAX_TTL_MS"],
+             environment(servers)["REDLOCKD_LOG_LEVEL"],
+             container(servers)["resources"]["limits"]["memory"]],
+            ["a/b:c", 4, "3600000", "debug", "1Gi"])
+        self.assertEqual(
+            [node["image"], claim["resources"]["requests"]["storage"],
+             claim["storageClassName"], redis["minReadySeconds"],
+             node["args"][node["args"].index("--maxmemory") + 1],
+             node["resources"]["limits"]["memory"]],
+            ["valkey/valkey:8", "2Gi", "fast", 3700, "1gb", "3Gi"])
+        for kind in ("PodMonitor", "PrometheusRule"):
+            labels = find(objects, kind, "redlockd")["metadata"]["labels"]
+            self.assertEqual(labels["release"], "ours")
+        for one in objects:
+            if not one["apiVersion"].startswith("monitoring."):
+                kubernetes_validate.validate(one, VERSIONS[0], strict=True)
+
+    def test_helm_finds_no_fault(self) -> None:
+        self.assertIn("0 chart(s) failed",
+                      manifests.helm("lint", "--strict", str(manifests.CHART)))
+
+    def test_its_versions_are_ours(self) -> None:
+        described = yaml.safe_load(
+            (manifests.CHART / "Chart.yaml").read_text())
+        version = (ROOT / "VERSION").read_text().strip()
+        self.assertEqual([described["version"], described["appVersion"]],
+                         [version] * 2)
 
 
 class Agreement(unittest.TestCase):
@@ -212,7 +295,7 @@ class Agreement(unittest.TestCase):
 
     def test_secrets_are_nowhere_but_in_secrets(self) -> None:
         for path in manifests.FOLDER.rglob("*.yaml"):
-            for one in yaml.safe_load_all(path.read_text()):
+            for one in yaml.load_all(path.read_text(), yaml.CSafeLoader):
                 self.assertNotEqual(one.get("kind"), "Secret", path)
             self.assertNotRegex(path.read_text(), r"://[^/\s]*:[^/\s]*@")
         first, second = (manifests.secret(manifests.secrets(), "redlockd-nodes")
@@ -252,7 +335,8 @@ class Pods(unittest.TestCase):
                          list(user.groups()))
 
     def test_probes_ask_what_openapi_describes(self) -> None:
-        paths = yaml.safe_load((ROOT / "openapi.yaml").read_text())["paths"]
+        paths = yaml.load((ROOT / "openapi.yaml").read_text(),
+                          yaml.CSafeLoader)["paths"]
         for overlay, objects in each():
             one = container(find(objects, "Deployment", "redlockd"))
             for kind, path in (("readinessProbe", "/readyz"),
@@ -413,7 +497,7 @@ class Monitoring(unittest.TestCase):
             copy.write_text(made)
         self.assertEqual(copy.read_text(), made)
         rule = find(self.objects, "PrometheusRule", "redlockd")
-        self.assertEqual(rule["spec"], yaml.safe_load(rules))
+        self.assertEqual(rule["spec"], yaml.load(rules, yaml.CSafeLoader))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """What deploy/kubernetes describes: each overlay as `kubectl apply -k` would send
-it, and the Secrets."""
+it, and the Secrets; and what the Helm chart makes."""
 from __future__ import annotations
 
 import functools
@@ -13,7 +13,9 @@ import yaml
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy/kubernetes"
 OVERLAYS = ("five", "three", "few-machines", "tls", "monitoring")
+CHART = ROOT / "deploy/helm/redlockd"
 KUBECTL = os.environ.get("KUBECTL", "kubectl")
+HELM = os.environ.get("HELM", "helm")
 Object = dict[str, Any]
 
 
@@ -29,6 +31,22 @@ def build(folder: pathlib.Path) -> list[Object]:
 def kustomize(folder: pathlib.Path) -> str:
     return subprocess.run([KUBECTL, "kustomize", folder], check=True, text=True,
                           stdout=subprocess.PIPE).stdout
+
+
+def helm(command: str, *arguments: str) -> str:
+    """What it prints; on success, nothing else is of interest."""
+    done = subprocess.run([HELM, command, *arguments], check=False, text=True,
+                          capture_output=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stdout + done.stderr)
+    return done.stdout
+
+
+def chart(*values: str, namespace: str = "redlockd") -> list[Object]:
+    """With name=value…"""
+    text = helm("template", "locks", str(CHART), "--namespace", namespace,
+                *(word for value in values for word in ("--set", value)))
+    return [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
 
 
 def find(objects: list[Object], kind: str, name: str) -> Object:
