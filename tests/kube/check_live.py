@@ -36,8 +36,9 @@ class World:
 
     def __init__(self, overlay: str, folder: pathlib.Path) -> None:
         self.folder = folder
-        self.is_secure = overlay == "tls"
-        objects = manifests.render(overlay)
+        self.is_secure = overlay in ("tls", "all")
+        objects = (manifests.all_components() if overlay == "all"
+                   else manifests.render(overlay))
         self.redis = find(objects, "StatefulSet", "redis")
         self.redlockd = find(objects, "Deployment", "redlockd")
         replicas = self.redis["spec"]["replicas"]
@@ -187,12 +188,8 @@ class Live(unittest.TestCase):
 
     @unittest.skipUnless(all(map(knows, ("tls-cert", "auth-file", "node-ca"))),
                          "of a build without TLS")
-    def test_they_serve_over_tls(self) -> None:
-        with world("tls") as one:
-            self.lock_and_release(one)
-
-    def test_three_nodes_serve(self) -> None:
-        with world("three") as one:
+    def test_three_nodes_serve_over_tls(self) -> None:
+        with world("all") as one:
             self.lock_and_release(one)
             end(one.nodes[2])
             wait_until(lambda: one.states()[2] != "voting",

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
 import kubernetes_validate
 import yaml
@@ -72,25 +69,6 @@ class Schemas(unittest.TestCase):
                 find(objects, "Deployment", "redlockd"), VERSIONS[1], True)
 
 
-def own(name: str, text: str) -> list[Object]:
-    """What an overlay of somebody else's renders, beside deploy/."""
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(manifests.FOLDER, Path(folder, "deploy/kubernetes"))
-        Path(folder, name).mkdir()
-        Path(folder, name, "kustomization.yaml").write_text(text)
-        return manifests.build(Path(folder, name))
-
-
-def all_components() -> list[Object]:
-    return own("ours", """
-        resources: [../deploy/kubernetes/overlays/three]
-        components:
-          - ../deploy/kubernetes/components/few-machines
-          - ../deploy/kubernetes/components/monitoring
-          - ../deploy/kubernetes/components/tls
-        """)
-
-
 class Overlays(unittest.TestCase):
     def test_each_has_its_nodes(self) -> None:
         for overlay, objects in each():
@@ -117,13 +95,13 @@ class Overlays(unittest.TestCase):
         blocks = re.findall(r"^mkdir -p (\S+) .*\ncat >kustomization.yaml "
                             r"<<'END'\n(.*?)^END$", DOCS, re.M | re.S)
         self.assertEqual(len(blocks), 1)
-        objects = own(*blocks[0])
+        objects = manifests.own(*blocks[0])
         image = container(find(objects, "Deployment", "redlockd"))["image"]
         version = (ROOT / "VERSION").read_text().strip()
         self.assertEqual(image, f"registry.internal/redlockd:{version}")
 
     def test_all_components_go_together(self) -> None:
-        objects = all_components()
+        objects = manifests.all_components()
         redis = find(objects, "StatefulSet", "redis")
         self.assertEqual(redis["spec"]["replicas"], 3)
         self.assertNotIn("affinity", redis["spec"]["template"]["spec"])
@@ -161,7 +139,7 @@ class Chart(unittest.TestCase):
                 self.same(manifests.render(overlay), manifests.chart(value))
 
     def test_all_of_them_together_do(self) -> None:
-        self.same(all_components(), manifests.chart(
+        self.same(manifests.all_components(), manifests.chart(
             "redis.nodes=3", "redis.shareMachines=true", "tls=true",
             "monitoring.enabled=true"))
 

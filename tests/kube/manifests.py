@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 from typing import Any
 
 import yaml
@@ -31,6 +33,25 @@ def build(folder: pathlib.Path) -> list[Object]:
 def kustomize(folder: pathlib.Path) -> str:
     return subprocess.run([KUBECTL, "kustomize", folder], check=True, text=True,
                           stdout=subprocess.PIPE).stdout
+
+
+def own(name: str, text: str) -> list[Object]:
+    """What an overlay of somebody else's renders, beside deploy/."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(FOLDER, pathlib.Path(folder, "deploy/kubernetes"))
+        pathlib.Path(folder, name).mkdir()
+        pathlib.Path(folder, name, "kustomization.yaml").write_text(text)
+        return build(pathlib.Path(folder, name))
+
+
+def all_components() -> list[Object]:
+    return own("ours", """
+        resources: [../deploy/kubernetes/overlays/three]
+        components:
+          - ../deploy/kubernetes/components/few-machines
+          - ../deploy/kubernetes/components/monitoring
+          - ../deploy/kubernetes/components/tls
+        """)
 
 
 def helm(command: str, *arguments: str) -> str:
