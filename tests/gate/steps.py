@@ -120,8 +120,8 @@ NIGHTLY = [
     night("deb-test", hours=2),
     night("fresh", hours=2),
     night("production"),
-    night("valkey", "unit integration nemesis VALKEY=1 AGAIN=no SECONDS=300 "
-          f"{SEED}", "waits", hours=2),
+    night("valkey", "unit integration kube-test nemesis VALKEY=1 AGAIN=no "
+          f"SECONDS=300 {SEED}", "waits", hours=2),
     night("compose-valkey", "compose-test VALKEY=1", "waits"),
     night("interop", kind="waits"),
     night("examples-broken", kind="waits"),
