@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes base images from Debian's packages, for machines that cannot reach a
 # registry: debian:trixie-slim, and the Redis and Prometheus of Debian 13 under
-# the names that docker-compose.yml uses. Existing images are kept. There is no
-# Grafana in Debian.
+# the names that docker-compose.yml uses. With REDIS_IMAGE=valkey/valkey:8-alpine,
+# Valkey in place of Redis. Existing images are kept. There is no Grafana in
+# Debian.
 #   docker/make-images.sh [--force]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,6 +12,10 @@ source scripts/debian.sh
 
 base=debian:trixie-slim
 redis=${REDIS_IMAGE:-redis:8-alpine}
+case $redis in
+*valkey*) server=valkey ;;
+*) server=redis ;;
+esac
 prometheus=${PROMETHEUS_IMAGE:-prom/prometheus:v2.53.3}
 
 is_wanted() { # image
@@ -77,9 +82,15 @@ in_tree "$dir/base" apt-get update -qq
 in_tree "$dir/base" apt-get dist-upgrade -y -qq
 ! is_wanted "$base" || import "$dir/base" "$base" --change 'CMD ["bash"]'
 
-# The base and one package more, in a tree of its own.
-grow() { # name package
+# The base and one package more, in a tree of its own. The user, if any, has the
+# numbers that it has in the images of a registry.
+grow() { # name package [user]
     cp -a "$dir/base" "$dir/$1"
+    [ $# -lt 3 ] || {
+        in_tree "$dir/$1" groupadd --system --gid 1000 "$3"
+        in_tree "$dir/$1" useradd --system --uid 999 --gid 1000 \
+            --home-dir "/var/lib/$3" --shell /usr/sbin/nologin "$3"
+    }
     # no init here to start it
     printf '#!/bin/sh\nexit 101\n' >"$dir/$1/usr/sbin/policy-rc.d"
     chmod +x "$dir/$1/usr/sbin/policy-rc.d"
@@ -87,9 +98,13 @@ grow() { # name package
 }
 
 if is_wanted "$redis"; then
-    grow redis redis-server
-    in_tree "$dir/redis" install -d -o redis -g redis /data
-    import "$dir/redis" "$redis" --change 'USER redis' --change 'WORKDIR /data' \
+    grow redis "$server-server" "$server"
+    # in its images, Valkey has the names of Redis, too
+    [ "$server" = redis ] || for name in server cli; do
+        ln -s "/usr/bin/$server-$name" "$dir/redis/usr/local/bin/redis-$name"
+    done
+    in_tree "$dir/redis" install -d -o 999 -g 1000 /data
+    import "$dir/redis" "$redis" --change 'USER 999:1000' --change 'WORKDIR /data' \
         --change 'VOLUME /data' --change 'EXPOSE 6379' \
         --change 'CMD ["redis-server"]'
 fi

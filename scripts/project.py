@@ -88,7 +88,8 @@ PLACES = {
         'image.authors="@MAINTAINER_NAME@"'],
     "docker-compose.yml": ["image: ${REDLOCKD_IMAGE:-@IMAGE@}"],
     "docs/deploy/compose.md": ["REDLOCKD_ALLOW_ANONYMOUS=yes @IMAGE@\n"],
-    "deploy/kubernetes/base/redlockd.yaml": ["- name: redlockd\n          image: @IMAGE@:"],
+    "deploy/kubernetes/base/kustomization.yaml": ["{name: redlockd, newName: @IMAGE@,"],
+    "deploy/helm/redlockd/values.yaml": ["image:\n  repository: @IMAGE@\n"],
     "docs/deploy/kubernetes.md": ["images: [{name: @IMAGE@,"],
     "debian/control": [
         "Maintainer: @MAINTAINER_NAME@ <@MAINTAINER_EMAIL@>\n",

@@ -92,6 +92,12 @@ $(OUT)/starved-shim.so: tests/starved/shim.c tests/starved/page.h
 	$(Q)$(CC) $(C_FLAGS) $(lib_cflags) -O2 -g $(CFLAGS) -fPIC -shared -o $@ $< -ldl
 nemesis-tools: $(OUT)/redlockd $(OUT)/nemesis-proxy $(OUT)/nemesis-shim.so
 
+# Any test over Valkey: its programs have the names of those of Redis.
+ifdef VALKEY
+valkey := $(shell tests/lib/valkey.sh)
+export PATH := $(or $(valkey),$(error No Valkey)):$(PATH)
+endif
+
 test: ## Run units, integration, docs and a short simulation
 	@scripts/deps.sh build test readme tls
 	@$(MAKE) --no-print-directory -j$$(nproc) build tests
@@ -128,7 +134,7 @@ long_waits := data_centres memory machines names rights
 
 # the servers look for leaks, the test program need not
 integration: $(OUT)/integration nemesis-tools $(OUT)/starved-shim.so
-integration: ## Test with real Redis servers; CK_RUN_SUITE=waiting NODES_TLS=1 HTTP_TLS=1
+integration: ## Test with real Redis servers; CK_RUN_SUITE=waiting NODES_TLS=1 HTTP_TLS=1 VALKEY=1
 	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) \
 	  TWICE="$(over_tls)" FIRST="$(long_waits)" AGAIN=$(or $(AGAIN),yes) \
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
@@ -331,7 +337,7 @@ kube-test: $(OUT)/redlockd ## Check the Kubernetes manifests; run their argument
 alerts-test: $(OUT)/redlockd ## Let each alert fire; ask each query of the dashboard; TESTS=check_live
 	@REDLOCKD=$(OUT)/redlockd tests/alerts/run.sh $(TESTS)
 
-compose-test: $(OUT)/redlockctl ## Stop, pause, replace what docker-compose starts
+compose-test: $(OUT)/redlockctl ## Stop, pause, replace what docker-compose starts; VALKEY=1
 	@tests/compose/run.sh
 
 fresh: ## Follow README on bare trees of Debian 12 and 13; CHECK=1: if it could

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Prints the two Secrets of base/redlockd.yaml, with a new random password:
 #   deploy/kubernetes/secrets.sh | kubectl create -f -
-# The nodes get its hash only. SCHEME=rediss is for secure/; NAMESPACE names
-# another namespace. `create` does not replace what there is already.
+# The nodes get its hash only. NODES=3 is for overlays/three, SCHEME=rediss for
+# components/tls; NAMESPACE names another namespace. `create` does not replace
+# what there is already.
 set -euo pipefail
 
 random() {
@@ -38,6 +39,6 @@ user default reset on #$(hash_of "$(random)") ~* &* +@all
 user probe reset on nopass -@all +ping
 user redlockd reset on #$(hash_of "$password") ~* &redlockd:released:* -@all +evalsha +script|load +time +info +config|get +acl|getuser +client|setname +hget +hmget +hset +hdel +exists +set +mget +getrange +pttl +pexpire +pexpireat +pexpiretime +del +zadd +zrem +zscore +zmscore +zcount +zrange +zremrangebyscore +scan +publish +subscribe +unsubscribe
 END
-for i in 0 1 2 3 4; do
+for ((i = 0; i < ${NODES:-5}; i++)); do
     echo "${SCHEME:-redis}://redlockd:$password@redis-$i.redis:6379"
 done | secret redlockd-nodes nodes

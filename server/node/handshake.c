@@ -303,12 +303,15 @@ static enum node_state take_server(struct handshake *handshake,
                  version);
         return STATE_TOO_OLD;
     }
-    if (span_is(find_info(info, "redis_mode"), "cluster"))
+    struct span mode = find_info(info, "redis_mode");
+    if (mode.len == 0) /* Valkey 8, unless extended-redis-compatibility is on */
+        mode = find_info(info, "server_mode");
+    if (span_is(mode, "cluster"))
         return handshake_refuse(
             handshake, STATE_CLUSTER,
             "is a node of a Redis Cluster: independent masters are "
             "needed (cluster-enabled no)");
-    if (span_is(find_info(info, "redis_mode"), "sentinel"))
+    if (span_is(mode, "sentinel"))
         return handshake_refuse(handshake, STATE_FAILED,
                                 "is a Sentinel, not a master");
     return STATE_NONE;

@@ -400,9 +400,11 @@ struct ballot script_decode_error(struct span text)
         {"NOAUTH ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
         {"WRONGPASS ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
         {"DENIED ", {VOTE_UNFIT, STATE_NO_PERMISSION}}, /* protected mode */
-        /* renamed, or hidden by a proxy; the second one in a script */
+        /* renamed, or hidden by a proxy; the last two in a script, of Redis and
+         * of Valkey 8 */
         {"ERR unknown command ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
         {"ERR Unknown Redis command ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
+        {"ERR Unknown command called ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
         {"NOSCRIPT ", {VOTE_UNFIT, STATE_NO_SCRIPT}},
         {"ERR max number of clients ", {VOTE_UNFIT, STATE_TOO_MANY}},
     };

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # docker-compose.yml for real, in a project of its own: five Redis and two
 # redlockd, stopped, paused, replaced and started again.
-# COMPOSE="docker compose" says which of two installed versions to take.
+# COMPOSE="docker compose" says which of two installed versions to take. VALKEY=1
+# runs Valkey in place of Redis.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/debian.sh
@@ -63,6 +64,7 @@ check_start() {
     check "nothing of it is root or can become it, or writes its root" \
         each_container is_hardened
     check "the nodes are durable and evict nothing" each_node is_durable
+    check "the nodes are of the image that was chosen" each_node is_of_image
     check "the docs' commands print what they show" \
         tests/readme/run.sh "$(address 1)"
 }
@@ -102,6 +104,15 @@ is_durable() { # container
     echo "$is"
     [ "${is% }" = "appendonly yes appendfsync always\
  no-appendfsync-on-rewrite no save  maxmemory-policy noeviction" ]
+}
+
+# Redis says it is Redis; so does Valkey, for its clients, and then what it is.
+is_of_image() { # container
+    local is
+    is=$(docker exec "$1" redis-cli info server |
+        sed -n 's/^\(redis\|valkey\)_version:.*/\1/p' | tail -n 1)
+    echo "$is"
+    [[ ${REDIS_IMAGE:-redis:8-alpine} == *"$is":* ]]
 }
 
 check_losses() {
@@ -254,6 +265,10 @@ check_operating() {
     at=$(address 1)
     check "a node takes another image" upgrades_redis "$at"
     check "a node that lost its volume comes back" replaces_volume "$at"
+    [ -z "${VALKEY:-}" ] || {
+        check "a node becomes Redis" becomes redis:8-alpine "$at"
+        check "and Valkey again" becomes "$REDIS_IMAGE" "$at"
+    }
     check "locks go on" locks_go_on "$at"
     check "the image takes its nodes from a file" serves_nodes_of_a_file
 }
@@ -272,6 +287,14 @@ replaces_volume() { # address
         docker volume rm "${project}_redis3" &&
         compose up -d --no-deps redis3 &&
         eventually 90 has_votes "$1" 5
+}
+
+# With an empty volume: Valkey 8 does not read the files of Redis 8.
+becomes() { # image address
+    local REDIS_IMAGE=$1
+    export REDIS_IMAGE
+    docker/make-images.sh && replaces_volume "$2" &&
+        is_of_image "$(container redis3)"
 }
 
 serves_nodes_of_a_file() {
@@ -491,6 +514,7 @@ if ! docker version >/dev/null 2>&1; then
 fi
 scripts/deps.sh run readme
 stack_choose
+[ -z "${VALKEY:-}" ] || export REDIS_IMAGE=valkey/valkey:8-alpine
 docker/make-images.sh
 dir=$(mktemp -d)
 sleep_s=${CI:+5}

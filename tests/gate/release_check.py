@@ -39,8 +39,9 @@ PLACES = [
     ("api/clients/java/pom.xml", r"^  <version>(.+)</version>$"),
     ("api/clients/rust/Cargo.toml", r'^version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
-    ("docs/deploy/kubernetes.md", r"newTag: ([\d.]+)\}"),
-    ("deploy/kubernetes/base/redlockd.yaml", r"image: \S+/redlockd:(\S+) "),
+    ("deploy/kubernetes/base/kustomization.yaml", r"newTag: ([\d.]+)\}"),
+    ("deploy/helm/redlockd/Chart.yaml", r"^version: (.+)$"),
+    ("deploy/helm/redlockd/Chart.yaml", r"^appVersion: (.+)$"),
 ]
 # the same digits there are the version of something else
 FOREIGN = re.compile(r"tests/.*/(Cargo\.(toml|lock)|requirements\.txt)|"

@@ -120,6 +120,9 @@ NIGHTLY = [
     night("deb-test", hours=2),
     night("fresh", hours=2),
     night("production"),
+    night("valkey", "unit integration kube-test nemesis VALKEY=1 AGAIN=no "
+          f"SECONDS=300 {SEED}", "waits", hours=2),
+    night("compose-valkey", "compose-test VALKEY=1", "waits"),
     night("interop", kind="waits"),
     night("examples-broken", kind="waits"),
     night("proxies-test", "proxies-test LONG=1", "waits"),

@@ -1,6 +1,9 @@
 /*
- * Other clients' locks on the same masters exclude ours, and ours theirs.
+ * Other clients' locks on the same masters exclude ours, and ours theirs. The
+ * masters are Redis, or with VALKEY=1 Valkey.
  */
+#include <stdlib.h>
+#include <string.h>
 
 #include "http.h"
 #include "node.h"
@@ -17,6 +20,14 @@ static void expect_excluded(const char *resource, int foreign)
 }
 
 SUITE(interop, .timeout_s = 60, WORLD_ONCE);
+
+/* What make VALKEY=1 puts before PATH is what the other tests run, too. */
+TEST(the_masters_are_those_that_were_chosen)
+{
+    const char *info = node_text(&world.nodes[0], "INFO server");
+    bool is_valkey = strstr(info, "\nvalkey_version:") != NULL;
+    ck_assert_int_eq(is_valkey, getenv("VALKEY") != NULL);
+}
 
 TEST(plain_redlock_excludes_ours)
 {

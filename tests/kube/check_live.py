@@ -1,4 +1,4 @@
-"""The arguments, variables and probes of the pods, on loopback: five Redis and
+"""The arguments, variables and probes of the pods, on loopback: all Redis and
 one redlockd, in a folder that stands for their volumes."""
 from __future__ import annotations
 
@@ -36,13 +36,15 @@ class World:
 
     def __init__(self, overlay: str, folder: pathlib.Path) -> None:
         self.folder = folder
-        self.is_secure = overlay == "secure"
-        objects = manifests.render(overlay)
+        self.is_secure = overlay in ("tls", "all")
+        objects = (manifests.all_components() if overlay == "all"
+                   else manifests.render(overlay))
         self.redis = find(objects, "StatefulSet", "redis")
         self.redlockd = find(objects, "Deployment", "redlockd")
+        replicas = self.redis["spec"]["replicas"]
         self.secrets = manifests.secrets(
-            SCHEME="rediss" if self.is_secure else "redis")
-        *self.ports, self.port = free_ports(self.redis["spec"]["replicas"] + 1)
+            SCHEME="rediss" if self.is_secure else "redis", NODES=str(replicas))
+        *self.ports, self.port = free_ports(replicas + 1)
         self.nodes: list[subprocess.Popen[bytes]] = []
         self.server: subprocess.Popen[bytes] | None = None
         self.mount()
@@ -175,8 +177,8 @@ class Live(unittest.TestCase):
         self.assertEqual((status, len(page["locks"])), (200, 1), page)
         self.assertEqual(one.ask("DELETE", path, lock_token=token)[0], 200)
 
-    def test_the_base_serves(self) -> None:
-        with world("base") as one:
+    def test_five_nodes_serve(self) -> None:
+        with world("five") as one:
             self.lock_and_release(one)
             self.only_redlockd_may(one)
             self.names_of_the_service_are_answered(one)
@@ -186,13 +188,18 @@ class Live(unittest.TestCase):
 
     @unittest.skipUnless(all(map(knows, ("tls-cert", "auth-file", "node-ca"))),
                          "of a build without TLS")
-    def test_the_secure_overlay_serves(self) -> None:
-        with world("secure") as one:
+    def test_three_nodes_serve_over_tls(self) -> None:
+        with world("all") as one:
             self.lock_and_release(one)
+            end(one.nodes[2])
+            wait_until(lambda: one.states()[2] != "voting",
+                       "the node is missed", WAIT_S)
+            self.assertEqual(one.ask("POST", "/locks",
+                                     {"resource": "b", "ttl_ms": 5000})[0], 201)
 
-    def test_secure_nodes_speak_tls_only(self) -> None:
+    def test_tls_nodes_speak_tls_only(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
-            one = World("secure", pathlib.Path(folder))
+            one = World("tls", pathlib.Path(folder))
             self.addCleanup(one.stop)
             one.nodes = [one.start_node(0)]
             wait_until(lambda: one.probe_node(0, "readinessProbe"),

@@ -1,82 +1,73 @@
-"""What deploy/kubernetes describes: each overlay as kubectl would apply it, and
-the Secrets.
-
-Of kustomize only what the overlays use: resources, strategic merge patches, and
-JSON patches that add. KUBECTL names a kubectl whose `kustomize` must render the
-same; see check_manifests.
-"""
+"""What deploy/kubernetes describes: each overlay as `kubectl apply -k` would send
+it, and the Secrets; and what the Helm chart makes."""
 from __future__ import annotations
 
-import copy
+import functools
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 from typing import Any
 
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "deploy/kubernetes"
-OVERLAYS = ("base", "few-machines", "secure")
-# what names an entry of a list that a strategic merge patch merges
-MERGE_KEYS = {"containers": "name", "env": "name", "ports": "containerPort",
-              "volumeMounts": "mountPath", "volumes": "name",
-              "topologySpreadConstraints": "topologyKey"}
+OVERLAYS = ("five", "three", "few-machines", "tls", "monitoring")
+CHART = ROOT / "deploy/helm/redlockd"
+KUBECTL = os.environ.get("KUBECTL", "kubectl")
+HELM = os.environ.get("HELM", "helm")
 Object = dict[str, Any]
 
 
 def render(overlay: str) -> list[Object]:
-    return build(FOLDER / overlay)
+    return build(FOLDER / "overlays" / overlay)
 
 
 def build(folder: pathlib.Path) -> list[Object]:
-    described = yaml.safe_load((folder / "kustomization.yaml").read_text())
-    objects: list[Object] = []
-    for name in described["resources"]:
-        path = (folder / name).resolve()
-        objects += build(path) if path.is_dir() else list(
-            yaml.safe_load_all(path.read_text()))
-    for patch in described.get("patches", []):
-        apply(objects, patch, folder)
-    return objects
+    return list(yaml.load_all(kustomize(folder), yaml.CSafeLoader))
 
 
-def apply(objects: list[Object], patch: Object, folder: pathlib.Path) -> None:
-    text = patch.get("patch") or (folder / patch["path"]).read_text()
-    change = yaml.safe_load(text)
-    if isinstance(change, list):
-        target = find(objects, patch["target"]["kind"], patch["target"]["name"])
-        for step in change:
-            add(target, step)
-        return
-    target = find(objects, change["kind"], change["metadata"]["name"])
-    merged = merge(target, change, "")
-    target.clear()
-    target.update(merged)
+@functools.cache
+def kustomize(folder: pathlib.Path) -> str:
+    return subprocess.run([KUBECTL, "kustomize", folder], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
 
 
-def add(target: Any, step: Object) -> None:
-    assert step["op"] == "add" and step["path"].endswith("/-"), step
-    for part in step["path"].split("/")[1:-1]:
-        target = target[int(part) if isinstance(target, list) else part]
-    target.append(step["value"])
+def own(name: str, text: str) -> list[Object]:
+    """What an overlay of somebody else's renders, beside deploy/."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(FOLDER, pathlib.Path(folder, "deploy/kubernetes"))
+        pathlib.Path(folder, name).mkdir()
+        pathlib.Path(folder, name, "kustomization.yaml").write_text(text)
+        return build(pathlib.Path(folder, name))
 
 
-def merge(old: Any, new: Any, name: str) -> Any:
-    if isinstance(old, dict) and isinstance(new, dict):
-        result = dict(old)
-        for key, value in new.items():
-            result[key] = merge(old.get(key), value, key)
-            if value is None:
-                del result[key]
-        return result
-    key = MERGE_KEYS.get(name)
-    if isinstance(old, list) and key:
-        entries = {entry[key]: entry for entry in old}
-        for entry in new:
-            entries[entry[key]] = merge(entries.get(entry[key]), entry, "")
-        return list(entries.values())
-    return copy.deepcopy(new)
+def all_components() -> list[Object]:
+    return own("ours", """
+        resources: [../deploy/kubernetes/overlays/three]
+        components:
+          - ../deploy/kubernetes/components/few-machines
+          - ../deploy/kubernetes/components/monitoring
+          - ../deploy/kubernetes/components/tls
+        """)
+
+
+def helm(command: str, *arguments: str) -> str:
+    """What it prints; on success, nothing else is of interest."""
+    done = subprocess.run([HELM, command, *arguments], check=False, text=True,
+                          capture_output=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stdout + done.stderr)
+    return done.stdout
+
+
+def chart(*values: str, namespace: str = "redlockd") -> list[Object]:
+    """With name=value…"""
+    text = helm("template", "locks", str(CHART), "--namespace", namespace,
+                *(word for value in values for word in ("--set", value)))
+    return [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
 
 
 def find(objects: list[Object], kind: str, name: str) -> Object:

@@ -427,6 +427,7 @@ static const struct {
      UNFIT(NO_PERMISSION)},
     {"ERR unknown command 'EVALSHA', with args", UNFIT(NO_PERMISSION)},
     {"ERR Unknown Redis command called from script", UNFIT(NO_PERMISSION)},
+    {"ERR Unknown command called from script", UNFIT(NO_PERMISSION)},
     {"NOAUTH Authentication required.", UNFIT(NO_PERMISSION)},
     {"WRONGPASS invalid username-password pair", UNFIT(NO_PERMISSION)},
     {"DENIED Redis is running in protected mode", UNFIT(NO_PERMISSION)},
