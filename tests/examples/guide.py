@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 
+from jobs import Job
 from nodes import HOST
 from ports import free_ports
 from program import Lines, now_ms
@@ -127,6 +128,27 @@ class Shop(Stage):
         wait_until(try_it, "the rival gets the lock", 10)
         return self.grant["fencing_token"], now_ms()
 
+    @contextlib.contextmanager
+    def rival_stays(self, resource):
+        """It keeps the lock, however slowly the program starts; then it leaves."""
+        self.rival_takes(resource)
+        is_over = threading.Event()
+
+        def extend():
+            while not is_over.wait(RENEWAL_MS / 1000):
+                status, answer = self.ask(
+                    "PUT", f"/locks/{self.grant['id']}/extend",
+                    {"token": self.grant["token"], "ttl_ms": 4000})
+                assert status == 200, answer
+        extending = Job(extend)
+        extending.start()
+        try:
+            yield self.grant["fencing_token"]
+        finally:
+            is_over.set()
+            extending.join()
+        self.rival_leaves()
+
     def rival_leaves(self):
         status, answer = self.ask("DELETE", f"/locks/{self.grant['id']}",
                                   {"token": self.grant["token"]})
@@ -236,10 +258,9 @@ def today():
 
 def story_report(shop):
     """it reports once a day, and says nothing while another machine does it"""
-    grant, _ = shop.rival_takes("report")
-    program = shop.begin()
-    assert program.result() == 0 and not shop.writes(), program.lines
-    shop.rival_leaves()
+    with shop.rival_stays("report") as grant:
+        program = shop.begin()
+        assert program.result() == 0 and not shop.writes(), program.lines
     assert shop.begin().result() == 0, shop.program.lines
     assert shop.look("/report/day") == today(), shop.program.lines
     writes = shop.writes("/report/")
@@ -275,11 +296,10 @@ def orders(shop, count=3):
 def story_worker(shop):
     """it ships all orders but that of another worker, and ends after SIGTERM"""
     orders(shop)
-    shop.rival_takes("order:2")
-    program = shop.begin()
-    shop.has_written("/orders/3", 3)
-    assert shop.look("/orders/1") == "shipped" and not shop.writes("/orders/2")
-    shop.rival_leaves()
+    with shop.rival_stays("order:2"):
+        program = shop.begin()
+        shop.has_written("/orders/3", 3)
+        assert shop.look("/orders/1") == "shipped" and not shop.writes("/orders/2")
     shop.has_written("/orders/2")
     program.tell(signal.SIGTERM)
     assert program.result() == 0, program.lines
@@ -327,6 +347,7 @@ def story_leader(shop):
     first = shop.begin("one")
     shop.has_written("/leader/")
     second = shop.begin("two")
+    wait_until(lambda: shop.has_waiter("leader"), "two waits for the lock", 15)
     shop.has_written("/leader/", 3)
     assert {state for _, state, *_ in shop.writes()} == {"one"}
     first.tell(signal.SIGTERM)
