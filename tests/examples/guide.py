@@ -24,19 +24,31 @@ STEP_MS = 300  # how long the store takes to write
 REDLOCKCTL = pathlib.Path(os.environ["REDLOCKD"]).resolve().parent / "redlockctl"
 
 VENV = BUILD / "python/venv/bin/python3"
+RUBY = "ruby", "-I", ROOT / "api/clients/ruby/lib"
+JAVA = ("java", "-XX:TieredStopAtLevel=1",  # starts in half the time
+        "-cp", BUILD / "java")
 PROGRAMS = {
     "web.py": (VENV, GUIDE / "web.py"),
     "web.mjs": ("node", BUILD / "web.mjs"),
     "web.php": ("php", GUIDE / "web.php"),
+    "web.rb": (*RUBY, GUIDE / "web.rb"),
+    "web.java": (*JAVA, GUIDE / "web.java"),
     "report.py": (VENV, GUIDE / "report.py"),
     "report.sh": (REDLOCKCTL, "run", "-n", "-E", "0", "-t", str(TTL_MS / 1000),
                   "report", "--", GUIDE / "report.sh"),
+    "report.php": ("php", GUIDE / "report.php"),
+    "report.rb": (*RUBY, GUIDE / "report.rb"),
+    "report.java": (*JAVA, GUIDE / "report.java"),
     "worker.py": (VENV, GUIDE / "worker.py"),
     "worker.go": (BUILD / "worker",),
-    "worker.rb": ("ruby", "-I", ROOT / "api/clients/ruby/lib", GUIDE / "worker.rb"),
+    "worker.php": ("php", GUIDE / "worker.php"),
+    "worker.rb": (*RUBY, GUIDE / "worker.rb"),
+    "worker.java": (*JAVA, GUIDE / "worker.java"),
     "leader.py": (VENV, GUIDE / "leader.py"),
     "leader.mjs": ("node", BUILD / "leader.mjs"),
-    "leader.java": ("java", "-cp", BUILD / "java", GUIDE / "leader.java"),
+    "leader.php": ("php", GUIDE / "leader.php"),
+    "leader.rb": (*RUBY, GUIDE / "leader.rb"),
+    "leader.java": (*JAVA, GUIDE / "leader.java"),
 }
 
 
