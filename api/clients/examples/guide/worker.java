@@ -64,7 +64,7 @@ class Worker {
             // another worker has the order: try the next one
         } catch (LockLostException | IOException e) {
             // the order stays in the list: the next holder of its lock continues
-            System.out.println(order + " given up: " + e.getMessage());
+            System.out.println(order + " given up: " + e);
         }
     }
 
@@ -76,7 +76,7 @@ class Worker {
                 }
             }
         } catch (UnavailableException | IOException e) {
-            System.out.println("store or lock service failed: " + e.getMessage());
+            System.out.println("store or lock service failed: " + e);
         }
     }
 
