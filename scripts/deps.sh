@@ -102,6 +102,8 @@ need_group() {
         need_command curl curl
         need_command jq jq
         need_debian_python requests python3-requests
+        [ -n "$(ruby -e 'gem "webrick"; print 1' 2>/dev/null)" ] ||
+            missing+=(ruby-webrick)
         compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
             missing+=(postgresql)
         need_file /usr/sbin/mariadbd mariadb-server

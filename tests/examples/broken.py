@@ -112,6 +112,10 @@ BROKEN = {"requests": REQUESTS, "shell": SHELL}
 # wherever it stands
 SQL = ("postgresql.sql", "sqlite.sql")
 CHECK = [("lock.check()  # raises LockLost", "pass")]
+PHP_CHECK = [("$lock->check(); // extends the lock in time; throws LockLost", "")]
+RUBY_CHECK = [("lock.check # raises LockLost", "")]
+JAVA_CHECK = [("lock.check(); // throws LockLostException", ""),
+              (".interruptOnLoss()", "")]
 BROKEN_FILES = [
     (SQL, "compares nothing", [(r"(orders\.)?fence <= [^\s;]+", "true")],
      ["late_write", "late_read", "late_put"]),
@@ -155,22 +159,49 @@ BROKEN_FILES = [
         ("const { signal } = lock;", "const signal = left;"),
     ], ["web_forced", "web_paused"]),
     (["web.mjs"], "ships again what was shipped", [("done + 1", "1")], ["web"]),
-    (["web.php"], "does not look for a loss", [
-        ("$lock->check(); // extends the lock in time; throws LockLost", ""),
-    ], ["web_forced"]),
+    (["web.php"], "does not look for a loss", PHP_CHECK, ["web_forced"]),
+    (["web.rb"], "does not look for a loss", RUBY_CHECK, ["web_forced"]),
+    (["web.rb"], "locks each request, not the order", [
+        ('"order:#{order}"', '"order:#{order}:#{rand}"'),
+    ], ["web"]),
+    (["web.java"], "does not look for a loss", JAVA_CHECK, ["web_forced"]),
+    (["web.java"], "ships again what was shipped", [("done + 1", "1")], ["web"]),
     (["report.py"], "does not look for a loss", CHECK, ["report_nodes_dead"]),
     (["report.py"], "reports again", [
         ('.text == today:', '.text == "today":')], ["report"]),
     (["report.sh"], "reports again", [('!= "$today" ]', '!= "today" ]')],
+     ["report"]),
+    (["report.php"], "does not look for a loss", PHP_CHECK, ["report_nodes_dead"]),
+    (["report.php"], "reports again", [("=== $today)", "=== 'today')")],
+     ["report"]),
+    (["report.rb"], "does not look for a loss", RUBY_CHECK, ["report_nodes_dead"]),
+    (["report.rb"], "reports again", [("body == TODAY", 'body == "today"')],
+     ["report"]),
+    (["report.java"], "does not look for a loss", JAVA_CHECK, ["report_nodes_dead"]),
+    (["report.java"], "reports again", [("equals(today)", 'equals("today")')],
      ["report"]),
     (["worker.py"], "does not look for a loss", CHECK,
      ["worker_forced", "worker_paused"]),
     (["worker.py"], "ends amid an order", [
         ("lambda *_: stop.set()", "signal.SIG_DFL"),
     ], ["worker"]),
-    (["worker.rb"], "does not look for a loss", [
-        ("    lock.check # raises LockLost\n", ""),
-    ], ["worker_forced"]),
+    (["worker.php"], "does not look for a loss", PHP_CHECK, ["worker_forced"]),
+    (["worker.php"], "ends amid an order", [("$isOver = true;", "exit(0);")],
+     ["worker"]),
+    (["worker.rb"], "does not look for a loss", RUBY_CHECK, ["worker_forced"]),
+    (["worker.java"], "does not look for a loss", JAVA_CHECK, ["worker_forced"]),
+    (["worker.java"], "ends amid an order", [("worker.join()", "worker.join(1)")],
+     ["worker"]),
+    (["leader.php"], "leads without a rival", [
+        ("lock('leader'", "lock($owner"),
+    ], ["leader"]),
+    (["leader.php"], "does not look for a loss", PHP_CHECK, ["leader_paused"]),
+    (["leader.rb"], "leads without a rival", [
+        ('lock("leader"', "lock(OWNER"),
+    ], ["leader"]),
+    (["leader.rb"], "does not look for a loss", [
+        *RUBY_CHECK, (", interrupt: true", ""),
+    ], ["leader_paused"]),
     (["leader.java"], "leads without a rival", [
         ('client.lock("leader")', "client.lock(owner)"),
     ], ["leader"]),

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 
+from jobs import Job
 from nodes import HOST
 from ports import free_ports
 from program import Lines, now_ms
@@ -23,19 +24,31 @@ STEP_MS = 300  # how long the store takes to write
 REDLOCKCTL = pathlib.Path(os.environ["REDLOCKD"]).resolve().parent / "redlockctl"
 
 VENV = BUILD / "python/venv/bin/python3"
+RUBY = "ruby", "-I", ROOT / "api/clients/ruby/lib"
+JAVA = ("java", "-XX:TieredStopAtLevel=1",  # starts in half the time
+        "-cp", BUILD / "java")
 PROGRAMS = {
     "web.py": (VENV, GUIDE / "web.py"),
     "web.mjs": ("node", BUILD / "web.mjs"),
     "web.php": ("php", GUIDE / "web.php"),
+    "web.rb": (*RUBY, GUIDE / "web.rb"),
+    "web.java": (*JAVA, GUIDE / "web.java"),
     "report.py": (VENV, GUIDE / "report.py"),
     "report.sh": (REDLOCKCTL, "run", "-n", "-E", "0", "-t", str(TTL_MS / 1000),
                   "report", "--", GUIDE / "report.sh"),
+    "report.php": ("php", GUIDE / "report.php"),
+    "report.rb": (*RUBY, GUIDE / "report.rb"),
+    "report.java": (*JAVA, GUIDE / "report.java"),
     "worker.py": (VENV, GUIDE / "worker.py"),
     "worker.go": (BUILD / "worker",),
-    "worker.rb": ("ruby", "-I", ROOT / "api/clients/ruby/lib", GUIDE / "worker.rb"),
+    "worker.php": ("php", GUIDE / "worker.php"),
+    "worker.rb": (*RUBY, GUIDE / "worker.rb"),
+    "worker.java": (*JAVA, GUIDE / "worker.java"),
     "leader.py": (VENV, GUIDE / "leader.py"),
     "leader.mjs": ("node", BUILD / "leader.mjs"),
-    "leader.java": ("java", "-cp", BUILD / "java", GUIDE / "leader.java"),
+    "leader.php": ("php", GUIDE / "leader.php"),
+    "leader.rb": (*RUBY, GUIDE / "leader.rb"),
+    "leader.java": (*JAVA, GUIDE / "leader.java"),
 }
 
 
@@ -126,6 +139,27 @@ class Shop(Stage):
             return status == 201
         wait_until(try_it, "the rival gets the lock", 10)
         return self.grant["fencing_token"], now_ms()
+
+    @contextlib.contextmanager
+    def rival_stays(self, resource):
+        """It keeps the lock, however slowly the program starts; then it leaves."""
+        self.rival_takes(resource)
+        is_over = threading.Event()
+
+        def extend():
+            while not is_over.wait(RENEWAL_MS / 1000):
+                status, answer = self.ask(
+                    "PUT", f"/locks/{self.grant['id']}/extend",
+                    {"token": self.grant["token"], "ttl_ms": 4000})
+                assert status == 200, answer
+        extending = Job(extend)
+        extending.start()
+        try:
+            yield self.grant["fencing_token"]
+        finally:
+            is_over.set()
+            extending.join()
+        self.rival_leaves()
 
     def rival_leaves(self):
         status, answer = self.ask("DELETE", f"/locks/{self.grant['id']}",
@@ -236,10 +270,9 @@ def today():
 
 def story_report(shop):
     """it reports once a day, and says nothing while another machine does it"""
-    grant, _ = shop.rival_takes("report")
-    program = shop.begin()
-    assert program.result() == 0 and not shop.writes(), program.lines
-    shop.rival_leaves()
+    with shop.rival_stays("report") as grant:
+        program = shop.begin()
+        assert program.result() == 0 and not shop.writes(), program.lines
     assert shop.begin().result() == 0, shop.program.lines
     assert shop.look("/report/day") == today(), shop.program.lines
     writes = shop.writes("/report/")
@@ -275,11 +308,10 @@ def orders(shop, count=3):
 def story_worker(shop):
     """it ships all orders but that of another worker, and ends after SIGTERM"""
     orders(shop)
-    shop.rival_takes("order:2")
-    program = shop.begin()
-    shop.has_written("/orders/3", 3)
-    assert shop.look("/orders/1") == "shipped" and not shop.writes("/orders/2")
-    shop.rival_leaves()
+    with shop.rival_stays("order:2"):
+        program = shop.begin()
+        shop.has_written("/orders/3", 3)
+        assert shop.look("/orders/1") == "shipped" and not shop.writes("/orders/2")
     shop.has_written("/orders/2")
     program.tell(signal.SIGTERM)
     assert program.result() == 0, program.lines
@@ -327,6 +359,7 @@ def story_leader(shop):
     first = shop.begin("one")
     shop.has_written("/leader/")
     second = shop.begin("two")
+    wait_until(lambda: shop.has_waiter("leader"), "two waits for the lock", 15)
     shop.has_written("/leader/", 3)
     assert {state for _, state, *_ in shop.writes()} == {"one"}
     first.tell(signal.SIGTERM)

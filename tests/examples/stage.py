@@ -84,13 +84,16 @@ class Stage(World):
                                   {"token": self.grant["token"]})
         assert status == 200, answer
 
+    def has_waiter(self, resource):
+        return any(json.loads(server.get(f"/locks/{resource}")[1]).get("waiters")
+                   for server in self.servers)
+
     def wait_for_waiter(self):
         """The rival keeps its lock, however slowly the example starts."""
         def someone_waits():
             self.ask("PUT", "/locks/r/extend",
                      {"token": self.grant["token"], "ttl_ms": 4000})
-            return any(json.loads(server.get("/locks/r")[1]).get("waiters")
-                       for server in self.servers)
+            return self.has_waiter("r")
         wait_until(someone_waits, "the example waits", 30)
 
     # -- what the nodes know

@@ -48,7 +48,7 @@ class Leader {
             } catch (LockLostException e) {
                 System.out.println("leads no more: " + e.getMessage());
             } catch (IOException e) {
-                System.out.println("failed: " + e.getMessage());
+                System.out.println("failed: " + e);
                 Thread.sleep(1000);
             }
         }

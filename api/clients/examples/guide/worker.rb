@@ -6,14 +6,12 @@ require "redlockd"
 TTL_S = Float(ENV.fetch("LOCK_TTL_S", 10))
 STATES = %w[new picked packed shipped].freeze
 STORE = URI(ENV.fetch("STORE", "http://127.0.0.1:8090"))
-FAILURES = [SystemCallError, IOError, Net::ReadTimeout, Net::HTTPError].freeze
+FAILURES = [SystemCallError, SocketError, IOError, Timeout::Error, Net::ProtocolError].freeze
 
 def store(request)
   answer = Net::HTTP.start(STORE.host, STORE.port) { |http| http.request(request) }
   answer.value # raises unless the status is 2xx
   answer.body
-rescue Net::HTTPClientException, Net::HTTPFatalError => e
-  raise Net::HTTPError.new(e.message, e.response)
 end
 
 def work(order, lock)
