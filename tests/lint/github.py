@@ -41,7 +41,7 @@ MANIFESTS = {
 }
 # other libraries, in the versions that the docs name; what only a test generates
 APART = re.compile("tests/(interop|bench|lib/rslock|openapi/generators/rust)/|"
-                   "deploy/kubernetes/(?!base/)")
+                   "deploy/kubernetes/(?!base/)|deploy/helm/")
 USES = re.compile(r"^\s*(?:- )?uses: (\S+)(.*)$", re.M)
 PINNED = re.compile(r"([\w-]+/[\w./-]+)@([0-9a-f]{40})")
 Texts = dict[str, str]
