@@ -119,6 +119,14 @@ need_group() {
         need_file /usr/share/gocode/src/github.com/gomodule/redigo \
             golang-github-gomodule-redigo-dev
         ;;
+    phpredis) # what the PHP client is measured beside, with Symfony
+        [ -n "$(php -r 'echo extension_loaded("redis");' 2>/dev/null)" ] ||
+            missing+=(php-redis)
+        ;;
+    rubyredis) # what the Ruby client is measured beside
+        [ -n "$(ruby -e 'gem "redis"; print 1' 2>/dev/null)" ] ||
+            missing+=(ruby-redis)
+        ;;
     mutate)
         need_debian_python clang.cindex python3-clang
         need_command objcopy binutils

@@ -218,7 +218,7 @@ bench-readers: ## Shared locks beside exclusive ones; PAIRS=3 CLIENTS=64
 bench-batch: ## A batch of 100 operations beside single calls; PAIRS=7 ROUNDS=40
 bench-watches: ## How soon watches tell, what 10,000 cost; SCENES="own crowd"
 bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64 PAIRS=7 CLIENTS=64 PEERS="rslock etcd"
-bench-clients: ## The packages beside the libraries that they replace; many held locks; OLD=folder of another version, LANGUAGES=python HELD="100 10000" SECONDS=60 BUSY=2
+bench-clients: ## The packages beside the libraries that they replace; many held locks; LANGUAGES=ruby OLD_RUBY=folder of another version, HELD="100 10000" SECONDS=60 BUSY=2
 bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot; PAIRS=3 SERVERS="1 2"
 bench-flood: ## One identity far above its limit; what others notice; PAIRS=3 FLOODERS="32 1000"
 bench-options: ## Measure with OPTIONS="--audit-log FILE" and without, in turns; CLIENTS=64

@@ -3,18 +3,19 @@ five nodes without persistence, in turns; and programs that hold many locks, whi
 their package extends meanwhile.
 
 A module clients/in_LANGUAGE.py says what there is to measure: install(), OURS
-and PEERS, commands by name, and BESIDE, whom each of ours is compared with; a
-NOTE, if it has one, is told below the table. A command gets the number of
-clients, the seconds, and then the URL of redlockd or the addresses of the nodes,
-and prints what clients/python/tally.py does. HELD, if it is there, has the
+and PEERS, commands by name, and BESIDE, whom each of ours is compared with, if
+there is anybody; a NOTE, if it has one, is told below the table. A command gets the
+number of clients, the seconds, and then the URL of redlockd or the addresses of the
+nodes, and prints what clients/python/tally.py does. HELD, if it is there, has the
 commands for many locks, with {locks}, {ttl_ms}, {seconds} and {url} where these
 go. Each may print a line "held" when it has its locks, and then prints how many
 were lost, and its CPU time since: cpu_us, cpu_us_per_s or cpu_percent, of one
 core.
 
-LANGUAGES, CLIENTS, PAIRS and SECONDS_RUN change what is run; HELD says how many
-locks are held (none: HELD=), for SECONDS seconds, with a TTL of TTL_MS. BUSY other
-processes want a core each meanwhile.
+LANGUAGES, CLIENTS, PAIRS and SECONDS_RUN change what is run. OLD_GO names the folder
+of another version of the package for Go, which is measured, too; likewise for each
+language. HELD says how many locks are held (none: HELD=), for SECONDS seconds, with
+a TTL of TTL_MS. BUSY other processes want a core each meanwhile.
 """
 from __future__ import annotations
 

@@ -48,10 +48,10 @@ STYLES = {"redlockd": "-o", "batches": "-D", "rslock": "--^", "aioredlock": "--s
 # whose CPU time a cycle of theirs takes: libraries have no server, etcd no nodes
 PARTS = {"redlockd": CPUS, "batches": CPUS, "etcd": CPUS[:2]}
 LIBRARIES = {
-    "rslock": f"libraries_rust {BUILD}/rslock release rslock-bench",
+    "rslock": "libraries_rust release rslock-bench",
     "aioredlock": f"libraries_python {PYTHON} tests/bench/clients/python/requirements.txt"}
 COMMANDS = {
-    "rslock": [BUILD / "rslock/release/rslock-bench"],
+    "rslock": ["build/rslock/release/rslock-bench"],
     "aioredlock": [PYTHON / "venv/bin/python3", FROM / "use_aioredlock.py"],
     "baseline": [f"{TOOLS}/baseline"]}
 

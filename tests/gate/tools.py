@@ -128,8 +128,11 @@ TOOLS = [
     Tool("bench-peers", PEERS,
          r"(?s)^9 runs; locks left behind: 0.*^Each client is a process of its"
          r" own.*^2 runs; locks left behind: 0", "bench"),
+    # rslock as `interop` compiles it
     bench("bench-clients", "SECONDS_RUN=0.2 CLIENTS=1 HELD=10 SECONDS=2 "
-          "TTL_MS=1000", r"(?s)^ +1  ours, asyncio +[1-9].*"
+          "TTL_MS=1000 RUST_PROFILE=holder", r"(?s)^ +1 +ours, Java +[1-9].*"
+          r"^ +1 +ours, PHP +[1-9].*^ +1  ours, asyncio +[1-9].*"
+          r"^ +1 +ours, Ruby +[1-9].*^ +1 +ours, Rust +[1-9].*"
           r"^ +10  ours, asyncio +0 .*^failures: 0$"),
     bench("bench-scale", "SECONDS_RUN=0.2 CLIENTS='1 64' CLIENTS_FEW=1 "
           "SERVERS=2 DISTANCES_MS='direct 1'", r"^failures: 0$"),

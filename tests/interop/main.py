@@ -20,7 +20,7 @@ from world import NotPossible
 
 BUILD = pathlib.Path(sys.argv[1])
 PYTHON = str(BUILD / "venv/bin/python3")
-RSLOCK = BUILD / "rslock/holder/rslock-holder"
+RSLOCK = pathlib.Path("build/rslock/holder/rslock-holder")
 
 
 def python_holder(name):

@@ -25,7 +25,7 @@ from world import REDLOCKD_CLIENT, World, must
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(sys.argv[1])
 PYTHON = str(BUILD / "venv/bin/python3")
-RSLOCK = BUILD / "rslock/holder/rslock-holder"
+RSLOCK = pathlib.Path("build/rslock/holder/rslock-holder")
 
 PREFIXED = "redlock:"  # --key-prefix of one of the servers
 

@@ -5,7 +5,7 @@
 #               same faults; STORIES="1 5" and LIBRARIES="rslock redlockd"
 #   neighbours  who keeps whom out on the same nodes; NEIGHBOURS="redsync GETSET"
 #
-# The libraries are in build/interop; rslock needs a cargo of 1.85 or newer.
+# The libraries are in build/interop and build/rslock; rslock needs a cargo of 1.85 or newer.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=tests/lib/libraries.sh
@@ -21,7 +21,7 @@ exec {lock}>"$dir/lock"
 flock "$lock"
 libraries_python "$dir" "$from/requirements.txt"
 # Without it the column says `skipped`, and the run counts what is left.
-libraries_rust "$dir/rslock" holder rslock-holder || true
+libraries_rust holder rslock-holder || true
 exec {lock}>&-
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/lib
 for part in "$@"; do

@@ -11,19 +11,19 @@ libraries_python() {
     cp "$2" "$1/installed"
 }
 
-# folder profile program: one of those in rslock/, in folder/profile then.
+# profile program: one of those in rslock/, in build/rslock/profile then.
 # Without a cargo that builds it, it says so and fails, and there is no program.
 libraries_rust() {
     if ! command -v cargo >/dev/null; then
-        echo "$3: skipped, there is no cargo (1.85 or newer)" >&2
-        rm -f "$1/$2/$3"
+        echo "$2: skipped, there is no cargo (1.85 or newer)" >&2
+        rm -f "build/rslock/$1/$2"
         return 1
     fi
-    nice cargo build -q --locked --profile "$2" --bin "$3" --target-dir "$1" \
+    nice cargo build -q --locked --profile "$1" --bin "$2" --target-dir build/rslock \
         --manifest-path tests/lib/rslock/Cargo.toml || {
-        echo "$3: skipped, $(cargo --version) does not build it;" \
+        echo "$2: skipped, $(cargo --version) does not build it;" \
             "it needs 1.85 or newer" >&2
-        rm -f "$1/$2/$3"
+        rm -f "build/rslock/$1/$2"
         return 1
     }
 }

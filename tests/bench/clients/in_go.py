@@ -1,5 +1,4 @@
-"""The Go package beside Redlock over redigo. OLD_GO names the folder of another
-version of the package, which is measured, too."""
+"""The Go package beside Redlock over redigo."""
 from __future__ import annotations
 
 import os
@@ -7,9 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from versions import versions
+
 BUILD, FROM = Path("build/bench/clients/go"), Path("tests/bench/clients/go")
 DEBIAN = "/usr/share/gocode"
-OLD = os.environ.get("OLD_GO", "")
 
 
 def _install(folder: Path, package: str) -> None:
@@ -25,19 +25,16 @@ def _install(folder: Path, package: str) -> None:
 
 def install() -> None:
     subprocess.run(["scripts/deps.sh", "go", "redigo"], check=True)
-    _install(BUILD, "api/clients/go")
-    if OLD:
-        _install(BUILD / "old", OLD)
+    for whose, package in versions("go").items():
+        _install(BUILD / whose, package)
 
 
 # those that ask redlockd, and those that ask the nodes themselves
-OURS: dict[str, list] = {"ours, Go": [BUILD / "redlockd"]}
-if OLD:
-    OURS["old, Go"] = [BUILD / "old/redlockd"]
-PEERS: dict[str, list] = {"redigo": [BUILD / "redlock"]}
+OURS = {f"{whose}, Go": [BUILD / whose / "redlockd"] for whose in versions("go")}
+PEERS = {"redigo": [BUILD / "ours/redlock"]}
 # beside whom a side is to be looked at
-BESIDE = {"ours, Go": "redigo", "old, Go": "redigo"}
+BESIDE = dict.fromkeys(OURS, "redigo")
 # those that hold many locks
-HELD = {"ours, Go": [BUILD / "held", "{locks}", "{ttl_ms}", "{seconds}", "{url}"]}
+HELD = {"ours, Go": [BUILD / "ours/held", "{locks}", "{ttl_ms}", "{seconds}", "{url}"]}
 NOTE = ("redigo: Debian has no redsync. This is what redsync does, written over "
         "redigo for this measurement.")

@@ -1,14 +1,13 @@
-"""The package for Node beside Redlock over Debian's node-redis. OLD_NODE names the
-folder of another version of the package, which is measured, too."""
+"""The package for Node beside Redlock over Debian's node-redis."""
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+from versions import versions
+
 FROM = Path("tests/bench/clients/node")
-OLD = os.environ.get("OLD_NODE", "")
 
 
 def _ours(package: str, program: str = "redlockd") -> list:
@@ -22,9 +21,8 @@ def install() -> None:
 
 
 # those that ask redlockd, and those that ask the nodes themselves
-OURS = {"ours, Node": _ours("api/clients/node")}
-if OLD:
-    OURS["old, Node"] = _ours(OLD)
+OURS = {f"{whose}, Node": _ours(package)
+        for whose, package in versions("node").items()}
 PEERS = {"node-redis": ["env", "NODE_PATH=/usr/share/nodejs", "node",
                         FROM / "redlock.mjs"]}
 HELD = {"ours, Node": [*_ours("api/clients/node", "held"), "{locks}", "{ttl_ms}",

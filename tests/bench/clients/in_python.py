@@ -1,5 +1,4 @@
-"""The Python package beside aioredlock, redlock-py and pottery. OLD names the folder of
-another version of the package, which is measured, too."""
+"""The Python package beside aioredlock, redlock-py and pottery."""
 from __future__ import annotations
 
 import os
@@ -8,7 +7,7 @@ import sys
 from pathlib import Path
 
 BUILD, FROM = Path("build/bench/clients"), Path("tests/bench/clients/python")
-OLD = os.environ.get("OLD", "")
+OLD = os.environ.get("OLD_PYTHON", "")
 
 
 def _ours(venv: str) -> dict[str, list]:

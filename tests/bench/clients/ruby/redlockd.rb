@@ -1,0 +1,9 @@
+# frozen_string_literal: true
+
+# lock with a block of our package; threads share one client.
+
+require "redlockd"
+require_relative "tally"
+
+client = Redlockd::Client.new(WHERE)
+tally { |name| client.lock(name, ttl: TTL_S) {} }
