@@ -50,9 +50,9 @@ TEST = [
 
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
-         "fuzz nemesis tls openapi generators go php phpredis ruby rubyredis "
-         "java rust ctl examples node page kube alerts rotate bench peers profile mutate "
-         "deb debootstrap fresh"),  # check-tools
+         "fuzz nemesis tls openapi generators go php phpredis ruby rubyredis java rust "
+         "clients release ctl examples node page kube alerts rotate bench peers profile "
+         "mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 
@@ -120,6 +120,7 @@ NIGHTLY = [
     # all make trees of Debian, one after the other
     night("deb-test", hours=2),
     night("fresh", hours=2),
+    night("release-test", hours=2),
     night("production"),
     night("valkey", "unit integration kube-test nemesis VALKEY=1 AGAIN=no "
           f"SECONDS=300 {SEED}", "waits", hours=2),
