@@ -230,6 +230,16 @@ need_group() {
         need_command git git
         need_command curl curl
         ;;
+    clients) # what builds their packages
+        need_debian_python ensurepip python3-venv
+        need_command npm npm
+        need_command gem ruby
+        need_command javac default-jdk-headless
+        need_file /usr/bin/cargo cargo
+        need_file /usr/share/doc/librust-libc-dev librust-libc-dev
+        need_file /usr/share/doc/librust-openssl-dev librust-openssl-dev
+        need_file /usr/share/doc/librust-serde-json-dev librust-serde-json-dev
+        ;;
     *)
         echo "deps: unknown group: $1" >&2
         exit 2

@@ -111,7 +111,7 @@ check-tools: ## What no gate runs in full: does it still run? ONLY="soak crowd"
 	@tests/gate/check_tools.py $(ONLY)
 
 release-check: ## What must be true before a tag; CHECK=1: does it notice?
-	@scripts/deps.sh build deb node go
+	@scripts/deps.sh build deb clients
 	@tests/gate/release_check.py $(if $(CHECK),--check)
 
 tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools \

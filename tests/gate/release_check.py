@@ -119,7 +119,11 @@ def clients_have_the_same_bytes(root: Path) -> Iterator[str]:
     version = version_of(root)
     yield from built_twice(root, "clients.sh", "*", {
         f"redlockd_client-{version}-py3-none-any.whl",
-        f"redlockd-client-{version}.tgz", f"v{version}.zip"})
+        f"redlockd_client-{version}.tar.gz", f"redlockd-client-{version}.tgz",
+        "list", *(f"v{version}.{kind}" for kind in ("info", "mod", "zip")),
+        f"redlockd-php-{version}.zip", f"redlockd-{version}.gem",
+        *(f"redlockd-client-{version}{kind}" for kind in
+          (".jar", "-sources.jar", ".pom", ".crate"))})
 
 
 def built_twice(root: Path, script: str, pattern: str,
@@ -138,14 +142,15 @@ def built_twice(root: Path, script: str, pattern: str,
 
 def different_packages(once: Path, again: Path, pattern: str,
                        wanted: set[str]) -> Iterator[str]:
-    """wanted: these and no others; empty: whatever was built."""
-    names = {file.name for folder in (once, again)
-             for file in folder.glob(pattern)}
+    """wanted: files of these names and no others; empty: whatever was built."""
+    files = {file.relative_to(folder) for folder in (once, again)
+             for file in folder.rglob(pattern) if file.is_file()}
+    names = {file.name for file in files}
     for name in sorted(names ^ wanted if wanted else ()):
         yield f"{name}: is missing, or was not to be built"
-    if not names:
+    if not files:
         yield "no package was built"
-    _, unequal, missing = filecmp.cmpfiles(once, again, sorted(names),
+    _, unequal, missing = filecmp.cmpfiles(once, again, sorted(map(str, files)),
                                            shallow=False)
     for name in unequal + missing:
         yield f"{name}: differs from build to build"

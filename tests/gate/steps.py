@@ -50,7 +50,7 @@ TEST = [
 
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
-         "fuzz nemesis tls openapi generators go php ruby java rust ctl examples node "
+         "fuzz nemesis tls openapi generators go php ruby java rust clients ctl examples node "
          "page kube alerts rotate bench peers profile mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
