@@ -23,7 +23,7 @@ RUN apt-get update -qq \
       libcurl4t64 libgnutls30t64 libhiredis1.1.0 libjansson4 \
       libmicrohttpd12t64 libsystemd0 libuv1t64 \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old \
-      /var/log/apt /var/log/dpkg.log
+      /var/log/apt /var/log/dpkg.log /var/cache/ldconfig/aux-cache
 COPY --from=build /out/usr/bin/ /usr/bin/
 
 ARG VERSION

@@ -54,7 +54,7 @@ script := $(patsubst %,api/page/%.js,text metrics chart verdict nodes locks watc
 style := $(patsubst %,api/page/%.css,page status docs narrow)
 
 .PHONY: help build deps run map fmt clean manual install install-bin \
-        install-manual install-service deb
+        install-manual install-service deb release
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -165,6 +165,10 @@ install-service: $(MANUAL) ## Copy the systemd unit too; keeps redlockd.env
 deb: ## Build Debian packages for this system in build/deb
 	@scripts/deps.sh build deb
 	@scripts/deb.sh build/deb
+
+release: ## Make the files of a release in dist/, publish nothing; VERSION=0.1.0 PARTS="source clients packages image" RELEASE_KEY=id
+	@scripts/deps.sh release
+	@scripts/release.sh "$(VERSION)" "$(or $(DIST),dist)"
 
 clean: ## Remove what was built
 	rm -rf build

@@ -40,8 +40,8 @@ build_node() {
 }
 
 build_java() {
-    local classes=$build/classes date
-    local name=$to/redlockd-client-$version
+    local classes=$build/classes date name
+    name=$to/$(sed -n 's|^  <artifactId>\(.*\)</artifactId>$|\1|p' "$from/java/pom.xml")-$version
     date=$(date -u -d "@$SOURCE_DATE_EPOCH" +%FT%TZ)
     mkdir -p "$classes/META-INF"
     cp "$from/java/LICENSE" "$classes/META-INF/"
@@ -65,7 +65,7 @@ END
     (cd "$from/rust" && env -u RUSTC -u RUSTUP_TOOLCHAIN PATH="/usr/bin:$PATH" \
         CARGO_HOME="$build/cargo" CARGO_TARGET_DIR="$build/target" \
         cargo package --quiet --offline --no-verify --allow-dirty)
-    cp "$build/target/package/redlockd-client-$version.crate" "$to/"
+    cp "$build/target/package/"*.crate "$to/"
 }
 
 build_all() {
@@ -74,8 +74,7 @@ build_all() {
     "$build/source/scripts/gomod.py" "$to/go"
     (cd api/clients/php &&
         git archive --format=zip -o "$to/redlockd-php-$version.zip" HEAD)
-    (cd "$from/ruby" &&
-        gem build --silent redlockd.gemspec --output "$to/redlockd-$version.gem")
+    (cd "$from/ruby" && gem build --silent ./*.gemspec && cp ./*.gem "$to/")
     build_java
     build_rust
 }

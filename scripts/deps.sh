@@ -240,6 +240,16 @@ need_group() {
         need_file /usr/share/doc/librust-openssl-dev librust-openssl-dev
         need_file /usr/share/doc/librust-serde-json-dev librust-serde-json-dev
         ;;
+    release) # what makes trees, indexes and images
+        need_group clients
+        need_group debootstrap
+        need_command git git
+        need_command jq jq
+        need_command gpg gnupg
+        need_command apt-ftparchive apt-utils
+        need_command mmdebstrap mmdebstrap
+        need_command buildah buildah
+        ;;
     *)
         echo "deps: unknown group: $1" >&2
         exit 2

@@ -1,6 +1,6 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
-.PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks drills asan lint analyse bench-tools \
+.PHONY: test gate nightly check-tools release-check release-test tests unit integration sim sim-long long readme runbooks drills asan lint analyse bench-tools \
         bench bench-collected bench-contention bench-fairness bench-batch bench-watches bench-permits bench-readers bench-peers bench-clients bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test generators page-test rights interop \
@@ -113,6 +113,9 @@ check-tools: ## What no gate runs in full: does it still run? ONLY="soak crowd"
 release-check: ## What must be true before a tag; CHECK=1: does it notice?
 	@scripts/deps.sh build deb clients
 	@tests/gate/release_check.py $(if $(CHECK),--check)
+
+release-test: ## Make a release twice, use each of its files; DIST=dist PARTS="clients image" CHECK=1
+	@tests/release/run.sh $(if $(CHECK),--check)
 
 tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools \
        $(OUT)/starved-shim.so $(OUT)/beat $(OUT)/tables.json

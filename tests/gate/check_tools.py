@@ -215,7 +215,8 @@ def main() -> None:
     begun = time.monotonic()
     try_all([tool for tool in TOOLS if not names or tool.target in names],
             counts)
-    for left in (COPY, FOLDER / "root", FOLDER / "service"):
+    for left in (COPY, FOLDER / "root", FOLDER / "service",
+                 FOLDER / "release"):
         shutil.rmtree(left, ignore_errors=True)
     print(f"in {time.monotonic() - begun:.0f} s, {counts.cpu_s:.0f} CPU s")
     print(f"{counts.passed} passed, {counts.failed} failed")

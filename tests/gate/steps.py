@@ -50,8 +50,9 @@ TEST = [
 
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
-         "fuzz nemesis tls openapi generators go php ruby java rust clients ctl examples node "
-         "page kube alerts rotate bench peers profile mutate deb debootstrap fresh"),  # check-tools
+         "fuzz nemesis tls openapi generators go php ruby java rust clients release ctl "
+         "examples node page kube alerts rotate bench peers profile mutate deb "
+         "debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 
@@ -119,6 +120,7 @@ NIGHTLY = [
     # all make trees of Debian, one after the other
     night("deb-test", hours=2),
     night("fresh", hours=2),
+    night("release-test", hours=2),
     night("production"),
     night("interop", kind="waits"),
     night("examples-broken", kind="waits"),

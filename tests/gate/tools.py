@@ -108,6 +108,17 @@ dpkg-deb --contents build/deb/redlockd_*.deb
 dpkg-deb --contents build/deb/redlockctl_*.deb
 """
 
+# From a clone, in which everything is committed. The night makes all of it.
+RELEASE = r"""
+clone=$FOLDER/release
+rm -rf $clone
+git clone -q . $clone
+cd $clone
+make release PARTS='source clients'
+cd dist
+sha256sum -c SHA256SUMS
+"""
+
 TOOLS = [
     # ---- what measures -------------------------------------------------------
     bench("bench", "SECONDS_RUN=0.2 CLIENTS=1 PERSISTENCE=none "
@@ -171,6 +182,7 @@ TOOLS = [
     short("deb-test", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
     short("fresh", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
     short("production", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
+    short("release-test", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
     # ---- what runs and installs ----------------------------------------------
     Tool("run", RUN, r"fencing_token"),
     Tool("install", INSTALL),
@@ -184,6 +196,7 @@ TOOLS = [
     copy("deps", "make deps"),
     copy("gate", "make gate STEPS=deps", r"^gate: 1 passed, 0 failed"),
     copy("nightly", "make nightly STEPS=deps", r"^nightly: 1 passed, 0 failed"),
+    Tool("release", RELEASE, r"(?s)\.tar\.gz: OK.*\.crate: OK|\.crate: OK.*\.tar\.gz: OK"),
     copy("deb", DEB, r"(?s)\./usr/bin/redlockd$.*\./usr/bin/redlockctl$"),
     short("release-check", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
     copy("clean", "mkdir -p build; make clean; test ! -e build"),
