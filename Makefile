@@ -166,7 +166,7 @@ deb: ## Build Debian packages for this system in build/deb
 	@scripts/deps.sh build deb
 	@scripts/deb.sh build/deb
 
-release: ## Make the files of a release in dist/, publish nothing; VERSION=0.1.0 PARTS="source clients packages image" RELEASE_KEY=id
+release: ## Make the files of a release in dist/, publish nothing; VERSION=1.2.3 PARTS="source clients packages image" RELEASE_KEY=id
 	@scripts/deps.sh release
 	@scripts/release.sh "$(VERSION)" "$(or $(DIST),dist)"
 

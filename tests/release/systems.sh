@@ -42,18 +42,24 @@ in_tree() { # command…
 
 # ---- packages ------------------------------------------------------------------------
 
-# As docs/deploy/debian.md says, from a web server, and with its signature.
-adds_the_signed_archive() {
-    local port
+# The commands of docs/deploy/debian.md, with a web server here; in the tree, root needs
+# no sudo.
+installs_as_the_page_says() {
+    local port commands
     port=$(free_port)
+    local page=https://packages.example.com/apt here=http://127.0.0.1:$port
     stack_spawn python3 -m http.server -d "$dist/apt" --bind 127.0.0.1 "$port"
     web=$!
     stack_until 100 stack_is_taken "$port" || return
-    echo 'Acquire::http::Proxy::127.0.0.1 "DIRECT";' >"$tree/etc/apt/apt.conf.d/02web"
-    install -D -m 644 -t "$tree/etc/apt/keyrings" "$dist/apt/redlockd.gpg"
-    echo "deb [signed-by=/etc/apt/keyrings/redlockd.gpg] http://127.0.0.1:$port $1 main" \
-        >"$tree/etc/apt/sources.list.d/redlockd.list"
-    in_tree apt-get update
+    commands=$(sed -n '/^## Install from a release/,/^```$/p' docs/deploy/debian.md |
+        sed -e '1,/^```sh$/d' -e '/^```$/d' -e "s|$page|$here|")
+    printf '%s\n' 'Acquire::http::Proxy::127.0.0.1 "DIRECT";' \
+        'APT::Get::Assume-Yes "true";' 'APT::Install-Recommends "false";' \
+        >"$tree/etc/apt/apt.conf.d/02test"
+    cp "$dist/apt/redlockd.gpg" "$tree/root/"
+    in_tree sh -ec "cd
+        sudo() { \"\$@\"; }
+        $commands" && are_installed
 }
 
 # From a folder, without a signature.
@@ -78,8 +84,12 @@ refuses_a_folder_that_changed() { # release
 
 installs_packages() {
     in_tree apt-get install -y -qq --no-install-recommends redlockd redlockctl &&
-        in_tree dpkg-query -W redlockd redlockctl | grep -cF "	$version~deb" |
-        grep -qx 2
+        are_installed
+}
+
+are_installed() {
+    in_tree dpkg-query -W redlockd redlockctl | tee /dev/stderr |
+        grep -cF "	$version~deb" | grep -qx 2
 }
 
 # The first process of the tree is the shell: nothing outlives it.
@@ -102,14 +112,14 @@ check_packages() {
     for release in bookworm trixie; do
         check_or_end "$release: a bare tree is made" tree_begin "$release"
         if [ "$release" = bookworm ] && [ -e "$dist/apt/redlockd.gpg" ]; then
-            check "$release: apt-get takes the signed archive" \
-                adds_the_signed_archive "$release"
+            check "$release: the page's commands install signed packages" \
+                installs_as_the_page_says
         else
             check "$release: apt-get takes the folder" adds_the_folder "$release"
             check "$release: … and refuses it if it was changed" \
                 refuses_a_folder_that_changed "$release"
+            check "$release: apt-get installs both packages" installs_packages
         fi
-        check "$release: apt-get installs both packages" installs_packages
         check "$release: they serve a lock" serves_from_the_tree
         systems_end
     done
