@@ -1,5 +1,6 @@
-"""The Java package: its transcripts, its clock, its stories over a real redlockd, a
-kept connection that has ended, and what its README shows."""
+"""The Java package: its transcripts, its clock, its stories over a real redlockd and
+over made-up ones, a kept connection that has ended, and what its README
+shows."""
 from __future__ import annotations
 
 import os
@@ -61,6 +62,10 @@ System.out.print("released");
 
     def test_the_transcripts(self):
         done = run("org.redlockd.Transcripts", ROOT / "tests/protocol")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+
+    def test_operations_that_go_together(self):
+        done = run("org.redlockd.Coalescing")
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
     def test_the_clock(self):

@@ -14,26 +14,32 @@ final class Keeper {
 
     private final Hold hold;
     private final Talk talk;
-    private final Step.Performer steps;
+    private final Caller caller;
     private final Consumer<LockLostException> onLoss;
     private final ReentrantLock mutex = new ReentrantLock();
     private Background.Timer timer;
+    private Coalescer.Operation renewal; // whose response is not there yet; null: none
     private boolean isRenewing;
     private boolean isLast; // it cannot be extended any more
     private volatile boolean isStopped;
 
     /** onLoss: called once, by a thread that must not wait. */
-    Keeper(Hold hold, Talk talk, Step.Performer steps, Consumer<LockLostException> onLoss) {
+    Keeper(Hold hold, Talk talk, Caller caller, Consumer<LockLostException> onLoss) {
         this.hold = hold;
         this.talk = talk;
-        this.steps = steps;
+        this.caller = caller;
         this.onLoss = onLoss;
         change(() -> { });
     }
 
     /** From now on the lock cannot be lost. */
     void stop() {
-        change(() -> isStopped = true);
+        change(() -> {
+            isStopped = true;
+            if (renewal != null) {
+                caller.takeOut(renewal); // it would be sent before the release
+            }
+        });
     }
 
     /** After an extend that was asked for. */
@@ -87,19 +93,27 @@ final class Keeper {
         change(() -> {
             if (!isStopped && !isRenewing && !isLast
                 && Clock.nowMs() >= hold.grant().renewAtMs) {
-                Background.work(this::renew);
-                isRenewing = true;
+                begin();
             }
         });
     }
 
-    private void renew() {
+    /** With the mutex: requests the first extend, with those of other locks that are due. */
+    private void begin() {
+        Step.Send first = talk.renewal(hold);
+        renewal = new Coalescer.Operation(first);
+        caller.performSoon(renewal);
+        isRenewing = true;
+        renewal.response.thenAccept(came -> Background.work(() -> renew(first, came)));
+    }
+
+    private void renew(Step.Send first, Answer came) {
         try {
-            boolean isExtended = talk.extend(hold, null, step -> {
+            boolean isExtended = talk.renew(hold, first, came, step -> {
                 if (isStopped) {
                     throw new Stopped();
                 }
-                return steps.perform(step);
+                return caller.perform(step);
             });
             change(() -> {
                 isRenewing = false;
