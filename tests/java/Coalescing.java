@@ -21,10 +21,13 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -604,6 +607,45 @@ public final class Coalescing {
         }
     }
 
+    /** A renewal goes on although its report has failed. */
+    private static void logger() throws Exception {
+        AtomicInteger reports = new AtomicInteger();
+        Handler throwing = new Handler() {
+            @Override public void publish(LogRecord one) {
+                if (reports.incrementAndGet() % 2 == 1) {
+                    throw new IllegalStateException("no report");
+                }
+                throw new AssertionError("no report, and worse");
+            }
+
+            @Override public void flush() {
+                // nothing is kept
+            }
+
+            @Override public void close() {
+                // nothing is open
+            }
+        };
+        Logger logger = Logger.getLogger("org.redlockd");
+        logger.addHandler(throwing);
+        Thread.setDefaultUncaughtExceptionHandler((thread, e) -> { }); // it would print it
+        try (Crowd crowd = new Crowd()) {
+            crowd.fake.grant.putAll(Map.of("ttl_ms", 3000L, "validity_ms", 3000L,
+                "renew_after_ms", 500L));
+            crowd.fake.refuses = one -> crowd.fake.of("acquire").size() == 1
+                && one.is("acquire") || one.is("extend") && crowd.fake.of("extend").size() <= 4
+                ? problem(503, "no_quorum") : null;
+            crowd.wait = Duration.ofSeconds(LIMIT_S);
+            Lock lock = crowd.acquires("logged").result();
+            until(() -> crowd.fake.of("extend").size() >= 7, "it is renewed again");
+            lock.check();
+            expect(reports.get() == 1 + 4, reports);
+        } finally {
+            logger.removeHandler(throwing);
+            Thread.setDefaultUncaughtExceptionHandler(null);
+        }
+    }
+
     public static void main(String[] arguments) {
         Caller.overdueMs = 1000 * LIMIT_S; // a busy machine shall not free a place
         Logger.getLogger("org.redlockd").setUseParentHandlers(false);
@@ -626,6 +668,7 @@ public final class Coalescing {
         stories.put("an operation of a batch has its own timeout", Coalescing::ownTime);
         stories.put("a request that hangs frees its place", Coalescing::overdue);
         stories.put("a new access token is read for a batch", Coalescing::token);
+        stories.put("a logger that throws ends no renewals", Coalescing::logger);
         int failed = 0;
         for (Map.Entry<String, Story> one : stories.entrySet()) {
             if (arguments.length > 0 && !one.getKey().contains(arguments[0])) {

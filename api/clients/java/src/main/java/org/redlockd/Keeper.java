@@ -12,6 +12,8 @@ final class Keeper {
         private static final long serialVersionUID = 1L;
     }
 
+    private static final double LATER_MS = 50;
+
     private final Hold hold;
     private final Talk talk;
     private final Caller caller;
@@ -104,10 +106,17 @@ final class Keeper {
         renewal = new Coalescer.Operation(first);
         caller.performSoon(renewal);
         isRenewing = true;
-        renewal.response.thenAccept(came -> Background.work(() -> renew(first, came)));
+        renewal.response.thenAccept(came -> {
+            try {
+                Background.work(() -> renew(first, came));
+            } catch (RuntimeException | Error e) { // no thread can be made
+                tryLater();
+            }
+        });
     }
 
     private void renew(Step.Send first, Answer came) {
+        boolean isDecided = false;
         try {
             boolean isExtended = talk.renew(hold, first, came, step -> {
                 if (isStopped) {
@@ -119,12 +128,23 @@ final class Keeper {
                 isRenewing = false;
                 isLast = !isExtended;
             });
+            isDecided = true;
         } catch (LockLostException e) {
+            isDecided = true;
             lose(e);
         } catch (Stopped e) {
-            // nobody wants it any more
+            isDecided = true; // nobody wants it any more
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // nobody does that to a worker
+        } finally {
+            if (!isDecided) {
+                tryLater();
+            }
         }
+    }
+
+    /** Whatever has ended a renewal: the next one is not forgotten. */
+    private void tryLater() {
+        Background.at(Clock.nowMs() + LATER_MS, () -> change(() -> isRenewing = false));
     }
 }

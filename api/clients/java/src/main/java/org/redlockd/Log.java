@@ -3,7 +3,7 @@ package org.redlockd;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 
-/** What is not thrown is reported here. */
+/** What is not thrown is reported here. A logger that fails ends nothing: locks are kept. */
 final class Log {
     private final Logger logger;
 
@@ -20,6 +20,10 @@ final class Log {
     }
 
     private void write(Level level, String text) {
-        logger.log(level, text);
+        try {
+            logger.log(level, text);
+        } catch (RuntimeException e) {
+            // there is nobody else to report it to
+        }
     }
 }
