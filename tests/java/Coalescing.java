@@ -12,13 +12,15 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -97,6 +99,7 @@ public final class Coalescing {
         /** What it responds to a whole batch; null: as usual; empty: it closes the connection. */
         volatile Function<List<Got>, Map<String, Object>> refusesBatch = one -> null;
         volatile String knows; // the value of the header
+        final Set<Object> connections = ConcurrentHashMap.newKeySet();
         private final AtomicLong numbers = new AtomicLong(1_795_221_641_865_000L);
         private final HttpServer server;
         private final ExecutorService pool = Executors.newCachedThreadPool();
@@ -133,6 +136,7 @@ public final class Coalescing {
         }
 
         private void respond(HttpExchange exchange) throws IOException {
+            connections.add(exchange.getRemoteAddress());
             Map<String, Object> body = Json.object(read(new String(
                 exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8)));
             String authorization = exchange.getRequestHeaders().getFirst("Authorization");
@@ -607,11 +611,30 @@ public final class Coalescing {
         }
     }
 
+    /** The threads of java.util.concurrent that all parts of a program share. */
+    private static void commonPool() throws Exception {
+        CountDownLatch end = new CountDownLatch(1);
+        for (int i = 0; i < 8; i++) {
+            ForkJoinPool.commonPool().execute(() -> pass(end));
+        }
+        try (Crowd crowd = new Crowd(builder -> builder.timeout(Duration.ofSeconds(2)))) {
+            for (int i = 0; i < 50; i++) {
+                crowd.acquires("one").result().release();
+            }
+            expect(crowd.fake.connections.size() < 10, crowd.fake.connections.size());
+        } finally {
+            end.countDown();
+        }
+    }
+
     /** A renewal goes on although its report has failed. */
     private static void logger() throws Exception {
         AtomicInteger reports = new AtomicInteger();
         Handler throwing = new Handler() {
             @Override public void publish(LogRecord one) {
+                if (!one.getMessage().startsWith("logged: ")) {
+                    return; // a lock of another story
+                }
                 if (reports.incrementAndGet() % 2 == 1) {
                     throw new IllegalStateException("no report");
                 }
@@ -647,6 +670,9 @@ public final class Coalescing {
     }
 
     public static void main(String[] arguments) {
+        System.setProperty("sun.net.httpserver.nodelay", "true");
+        // with one processor, or two, it is not used
+        System.setProperty("java.util.concurrent.ForkJoinPool.common.parallelism", "3");
         Caller.overdueMs = 1000 * LIMIT_S; // a busy machine shall not free a place
         Logger.getLogger("org.redlockd").setUseParentHandlers(false);
         Map<String, Story> stories = new LinkedHashMap<>();
@@ -668,6 +694,8 @@ public final class Coalescing {
         stories.put("an operation of a batch has its own timeout", Coalescing::ownTime);
         stories.put("a request that hangs frees its place", Coalescing::overdue);
         stories.put("a new access token is read for a batch", Coalescing::token);
+        stories.put("a program whose common pool waits; connections are kept",
+            Coalescing::commonPool);
         stories.put("a logger that throws ends no renewals", Coalescing::logger);
         int failed = 0;
         for (Map.Entry<String, Story> one : stories.entrySet()) {

@@ -21,11 +21,17 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import javax.net.ssl.SSLParameters;
 
 /** Requests by java.net.http, over connections that are kept. Threads may share it. */
 final class Http {
+    /** Those of the clients: what they do waits for nothing. */
+    private static final Executor THREADS =
+        Executors.newCachedThreadPool(Background.daemons("redlockd http"));
+
     private final Identity identity;
     private final HttpClient client;
     /** Replicas that have answered: connections to them may be kept ones. */
@@ -36,6 +42,7 @@ final class Http {
         SSLParameters parameters = new SSLParameters();
         parameters.setProtocols(new String[] {"TLSv1.3", "TLSv1.2"});
         HttpClient.Builder builder = HttpClient.newBuilder()
+            .executor(THREADS)
             .version(HttpClient.Version.HTTP_1_1)
             .followRedirects(HttpClient.Redirect.NEVER)
             .connectTimeout(duration(timeoutMs))
@@ -100,10 +107,11 @@ final class Http {
             if (ended != null) {
                 return CompletableFuture.failedFuture(ended);
             }
-            CompletableFuture<HttpResponse<String>> request;
+            CompletableFuture<Answer.Response> response = new CompletableFuture<>();
+            CompletableFuture<?> request;
             try {
                 request = client.sendAsync(request(wanted, url, authorization),
-                    HttpResponse.BodyHandlers.ofString());
+                    head -> reads(head, response));
             } catch (RuntimeException | Error e) { // as without memory for a thread
                 return CompletableFuture.failedFuture(e);
             }
@@ -111,14 +119,31 @@ final class Http {
             if (ended != null) {
                 request.cancel(true);
             }
-            return request.thenApply(got -> {
-                Answer.Response response = new Answer.Response();
-                response.status = got.statusCode();
-                response.content = got.body();
-                response.contentType = got.headers().firstValue("Content-Type").orElse("");
-                response.retryAfter = got.headers().firstValue("Retry-After").orElse("");
-                return response;
+            request.whenComplete((none, error) -> {
+                if (error != null) {
+                    response.completeExceptionally(error);
+                }
             });
+            return response;
+        }
+
+        /**
+         * The future of sendAsync() itself completes in the common pool, in which the program may
+         * have work that waits.
+         */
+        private HttpResponse.BodySubscriber<String> reads(HttpResponse.ResponseInfo head,
+                CompletableFuture<Answer.Response> response) {
+            HttpResponse.BodySubscriber<String> body =
+                HttpResponse.BodyHandlers.ofString().apply(head);
+            body.getBody().thenAccept(content -> response.completeAsync(() -> {
+                Answer.Response got = new Answer.Response();
+                got.status = head.statusCode();
+                got.content = content;
+                got.contentType = head.headers().firstValue("Content-Type").orElse("");
+                got.retryAfter = head.headers().firstValue("Retry-After").orElse("");
+                return got;
+            }, THREADS));
+            return body;
         }
 
         private Answer read(Answer.Response response, Throwable error) {
