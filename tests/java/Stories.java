@@ -14,6 +14,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.redlockd.Client;
 import org.redlockd.HeldLock;
@@ -272,6 +273,41 @@ public final class Stories {
         is(OTHER.get("interrupted").isPresent(), false);
     }
 
+    /** Also if the request is one of a batch, with those of other threads. */
+    private static void interruptsAmongOthers() throws Exception {
+        AtomicBoolean isOver = new AtomicBoolean();
+        ExecutorService pool = Executors.newFixedThreadPool(16);
+        List<Future<?>> others = new ArrayList<>();
+        for (int i = 0; i < 16; i++) {
+            String name = "among:other" + i;
+            others.add(pool.submit(() -> {
+                while (!isOver.get()) {
+                    CLIENT.lock(name).runWithLock(Lock::check);
+                }
+                return 0;
+            }));
+        }
+        for (int i = 0; i < 100; i++) {
+            Thread interrupter = interruptAfter(0.1 * i);
+            try {
+                CLIENT.lock("among:" + i).runWithLock(lock -> Thread.sleep(1));
+            } catch (InterruptedException e) {
+                // that was the purpose
+            }
+            calledOff(interrupter);
+        }
+        isOver.set(true);
+        for (Future<?> one : others) {
+            one.get();
+        }
+        pool.shutdown();
+        long endNs = System.nanoTime() + TimeUnit.SECONDS.toNanos(2);
+        while (!OTHER.locks("among:").isEmpty() && System.nanoTime() < endNs) {
+            Thread.sleep(20);
+        }
+        is(OTHER.locks("among:"), List.of());
+    }
+
     private static void forgotten() throws Exception {
         aside(() -> CLIENT.lock("forgotten").ttl(SECOND).acquire().fencingToken());
         for (int i = 0; i < 20; i++) {
@@ -436,6 +472,8 @@ public final class Stories {
         stories.put("several, permits, readers, a downgrade", Stories::kinds);
         stories.put("extend asks for another TTL; what is wrong is refused", Stories::refusals);
         stories.put("an interrupt at any moment leaves no lock", Stories::interrupts);
+        stories.put("an interrupt among other threads leaves no lock",
+            Stories::interruptsAmongOthers);
         stories.put("a lock that nobody refers to expires", Stories::forgotten);
         stories.put("a watch reports each holder, until it is interrupted", Stories::watch);
         stories.put("a list of locks with any names", Stories::list);

@@ -103,14 +103,20 @@ PACKAGES = {
     ]),
     "java": Package("api/clients/java", [str(ROOT / "tests/java/play.sh")], [
         Break("a repeat has the key of the first request", f"{JAVA}/Attempt.java",
-              'Map.of("Idempotency-Key", key)',
-              'Map.of("Idempotency-Key", "" + RANDOM.nextLong())'),
+              "acquire(wanted, key, wanted.body()",
+              "acquire(wanted, newKey(), wanted.body()"),
         Break("validity counts from before the request", f"{JAVA}/Grant.java",
               "grantedMs = sentMs", "grantedMs = Clock.nowMs()"),
         Break("a release that may have been done is no loss", f"{JAVA}/Talk.java",
               "if (mayBe || answer.isRepeated) {", "if (false) {"),
         Break("an extend leaves time for another replica", f"{JAVA}/Talk.java",
               "body, Math.min(timeoutMs, leftMs / 4)", "body, timeoutMs"),
+        Break("two short requests are under way at most", f"{JAVA}/Coalescer.java",
+              "PLACES = 2;", "PLACES = 3;"),
+        Break("an acquire beside others is tried once", f"{JAVA}/Coalescer.java",
+              "boolean isBesideOthers = ", "boolean isBesideOthers = false && "),
+        Break("an extend without time takes no place", f"{JAVA}/Coalescer.java",
+              "            } else if (one.send.isUrgent) {", "            } else if (false) {"),
     ]),
     "rust": Package("api/clients/rust", [
         "cargo", "test", "--quiet", "--lib"], [

@@ -1,6 +1,7 @@
 package org.redlockd;
 
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
@@ -15,6 +16,7 @@ final class Answer {
     private static final Set<String> ENDED = Set.of("lock_not_found", "not_owner");
     private static final Set<String> HELD = Set.of("lock_held", "too_many_readers");
     private static final int LONGEST_TYPE = 80;
+    private static final int MISDIRECTED = 421;
 
     final int status; // 0: there is no response
     final Map<String, Object> body;
@@ -62,6 +64,20 @@ final class Answer {
         }
     }
 
+    /** Of an operation, within the response to its batch. */
+    Answer result(Map<String, Object> of) {
+        Map<String, Object> own = Map.of();
+        for (String kind : List.of("grant", "release", "problem")) {
+            own = of.get(kind) instanceof Map ? Json.object(of.get(kind)) : own;
+        }
+        if (own.isEmpty() || !(of.get("status") instanceof Long)) {
+            return failure(LOST, "the response to a batch has not one for each operation", url,
+                sentMs);
+        }
+        return new Answer(((Long) of.get("status")).intValue(), own, url, sentMs, isRepeated,
+            contentType);
+    }
+
     String code() {
         return body.get("code") instanceof String ? (String) body.get("code") : "";
     }
@@ -80,6 +96,14 @@ final class Answer {
     /** By redlockd or by a gateway in front. Another replica may know other identities. */
     boolean isDenial() {
         return status == 401 || status == 403 || code().equals(UNTRUSTED);
+    }
+
+    /**
+     * Of a batch: whether the server takes none, or not this one, which says nothing about its
+     * operations.
+     */
+    boolean refusesBatch() {
+        return isFinal() && !isDenial() && status != MISDIRECTED;
     }
 
     boolean isLimit() {

@@ -85,7 +85,7 @@ final class Background {
         return thread;
     }
 
-    private static ThreadFactory daemons(String name) {
+    static ThreadFactory daemons(String name) {
         return action -> {
             Thread thread = new Thread(action, name);
             thread.setDaemon(true);

@@ -1,58 +1,38 @@
 package org.redlockd;
 
-import java.io.EOFException;
 import java.io.IOException;
-import java.net.ConnectException;
-import java.net.SocketException;
-import java.net.URI;
-import java.net.URLDecoder;
-import java.net.http.HttpClient;
-import java.net.http.HttpConnectTimeoutException;
-import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
 import java.net.http.HttpTimeoutException;
-import java.nio.channels.ClosedChannelException;
-import java.nio.charset.StandardCharsets;
-import java.security.cert.CertPathValidatorException;
-import java.security.cert.CertificateException;
-import java.time.Duration;
-import java.util.Base64;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicBoolean;
-import javax.net.ssl.SSLParameters;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 
 /**
- * Carries out talks with java.net.http, over connections that are kept. Threads may share it.
+ * Carries out the talks of a client: its operations go as Coalescer says. Threads may share it. It
+ * has no thread of its own: whoever submits an operation, or gets a response, sends what leaves
+ * then, and waits for nothing.
  */
 final class Caller implements Step.Performer {
     /**
      * A request that has no response so long after it should have one marks its replica: others ask
-     * another one meanwhile.
+     * another one meanwhile. Another time for tests.
      */
-    private static final double OVERDUE_MS = 500;
+    static volatile double overdueMs = 500;
+    private static final double LATER_MS = 1; // than the timeout of HttpClient, which knows more
 
     private final Replicas replicas;
-    private final Identity identity;
-    private final HttpClient http;
-    /** Replicas that have answered: connections to them may be kept ones. */
-    private final Map<String, Boolean> answered = new ConcurrentHashMap<>();
+    private final Http http;
+    private final Log log;
+    private final Coalescer coalescer = new Coalescer(); // with the mutex
+    private final List<Coalescer.Operation> soon = new ArrayList<>(); // with the mutex
+    private final ReentrantLock mutex = new ReentrantLock();
 
-    Caller(Replicas replicas, Talk talk, Identity identity, double timeoutMs) {
+    Caller(Replicas replicas, Talk talk, Http http, Log log) {
         this.replicas = replicas;
-        this.identity = identity;
-        SSLParameters parameters = new SSLParameters();
-        parameters.setProtocols(new String[] {"TLSv1.3", "TLSv1.2"});
-        HttpClient.Builder builder = HttpClient.newBuilder()
-            .version(HttpClient.Version.HTTP_1_1)
-            .followRedirects(HttpClient.Redirect.NEVER)
-            .connectTimeout(duration(timeoutMs))
-            .sslParameters(parameters);
-        http = (identity.tls == null ? builder : builder.sslContext(identity.tls)).build();
+        this.http = http;
+        this.log = log;
         replicas.probe = url -> Background.work(() -> {
             try {
                 talk.probe(url, this);
@@ -62,156 +42,142 @@ final class Caller implements Step.Performer {
         });
     }
 
-    private static Duration duration(double ms) {
-        return Duration.ofNanos((long) (1e6 * Math.max(1, ms)));
-    }
-
     @Override public Answer perform(Step step) throws InterruptedException {
         if (step instanceof Step.Pause) {
             Clock.sleepUntil(Clock.nowMs() + ((Step.Pause) step).ms);
             return null;
         }
-        Step.Send wanted = (Step.Send) step;
-        String url = wanted.url == null ? replicas.choose() : wanted.url;
-        String used = identity.authorization();
-        Answer answer = exchange(wanted, url, used);
-        return answer.status == 401 && identity.refresh(used)
-            ? exchange(wanted, url, identity.authorization()) : answer;
-    }
-
-    private Answer exchange(Step.Send wanted, String url, String authorization)
-            throws InterruptedException {
-        double sentMs = Clock.nowMs();
-        AtomicBoolean isOverdue = new AtomicBoolean();
-        Background.Timer timer = Background.at(sentMs + wanted.waitMs + OVERDUE_MS, () -> {
-            isOverdue.set(true);
-            replicas.avoid(url);
-        });
+        Coalescer.Operation operation = new Coalescer.Operation((Step.Send) step);
+        launch(locked(() -> coalescer.add(List.of(operation))));
         try {
-            Answer answer = response(wanted, url, authorization).read(url, sentMs);
-            answered.put(url, true);
-            if (answer.isGood() && !isOverdue.get()) {
-                replicas.works(url);
-            }
-            return answer;
-        } catch (IOException e) {
-            return Answer.failure(kind(e), words(e), url, sentMs);
-        } finally {
-            timer.cancel();
-        }
-    }
-
-    private Answer.Response response(Step.Send wanted, String url, String authorization)
-            throws IOException, InterruptedException {
-        HttpRequest request = request(wanted, url, authorization);
-        try {
-            return send(request, wanted);
-        } catch (IOException e) {
-            // HttpClient itself repeats a GET
-            if (!answered.containsKey(url) || !isClosed(e)) {
-                throw e;
-            }
-            answered.remove(url);
-            Answer.Response response = send(request, wanted);
-            response.isRepeated = true;
-            return response;
-        }
-    }
-
-    private Answer.Response send(HttpRequest request, Step.Send wanted)
-            throws IOException, InterruptedException {
-        CompletableFuture<HttpResponse<String>> future =
-            http.sendAsync(request, HttpResponse.BodyHandlers.ofString());
-        boolean isDone = false;
-        try {
-            // the client's own timeout ends with the headers
-            HttpResponse<String> got = future.get(
-                (long) Math.ceil(wanted.timeoutMs + wanted.waitMs) + 1, TimeUnit.MILLISECONDS);
-            isDone = true;
-            Answer.Response response = new Answer.Response();
-            response.status = got.statusCode();
-            response.content = got.body();
-            response.contentType = got.headers().firstValue("Content-Type").orElse("");
-            response.retryAfter = got.headers().firstValue("Retry-After").orElse("");
-            return response;
+            return operation.response.get();
         } catch (ExecutionException e) {
-            throw e.getCause() instanceof IOException ? (IOException) e.getCause()
-                : new IOException(e.getCause());
-        } catch (TimeoutException e) {
-            throw new HttpTimeoutException("request timed out");
+            throw new IllegalStateException(e); // it always is an Answer
+        } catch (InterruptedException e) {
+            abandon(operation);
+            throw e;
+        }
+    }
+
+    /**
+     * Sends it together with others that the thread of the timers requests now, such as renewals
+     * that are due.
+     */
+    void performSoon(Coalescer.Operation operation) {
+        if (locked(() -> soon.add(operation) && soon.size() == 1)) {
+            // after what is due by now
+            Background.at(Clock.nowMs(), () -> launch(locked(() -> {
+                List<Coalescer.Operation> all = List.copyOf(soon);
+                soon.clear();
+                return coalescer.add(all);
+            })));
+        }
+    }
+
+    /** If it was collected, it is not sent any more: nobody needs its response. */
+    void takeOut(Coalescer.Operation operation) {
+        locked(() -> soon.remove(operation) || coalescer.abandon(operation));
+    }
+
+    /** How many operations are collected. */
+    int collected() {
+        return locked(coalescer::collected);
+    }
+
+    private void abandon(Coalescer.Operation operation) {
+        Coalescer.Flight deserted = locked(() -> {
+            operation.send.isUnsent = coalescer.abandon(operation);
+            operation.send.later = operation.send.isUnsent ? null : operation.response;
+            return coalescer.deserted(operation);
+        });
+        if (deserted != null) {
+            deserted.end(new IOException("interrupted"));
+        }
+    }
+
+    private <T> T locked(Supplier<T> action) {
+        mutex.lock();
+        try {
+            return action.get();
         } finally {
-            if (!isDone) {
-                future.cancel(true); // which closes the connection, from Java 16 on
+            mutex.unlock();
+        }
+    }
+
+    private void launch(List<Coalescer.Flight> flights) {
+        for (Coalescer.Flight one : flights) {
+            try {
+                begin(one);
+            } catch (RuntimeException | Error e) { // as without memory for a thread
+                land(one, Answer.failure(Answer.LOST, e.toString(), "", Clock.nowMs()));
             }
         }
     }
 
-    // ---- failures ------------------------------------------------------------------------------
-
-    /** Before a byte of the response: the server may have closed a kept connection. */
-    private static boolean isClosed(IOException error) {
-        if (error instanceof HttpTimeoutException || error instanceof ConnectException
-            || isUntrusted(error)) {
-            return false;
-        }
-        for (Throwable one = error; one != null; one = one.getCause()) {
-            if (one instanceof EOFException || one instanceof SocketException
-                || one instanceof ClosedChannelException
-                || String.valueOf(one.getMessage()).matches(
-                    "(?i).*(connection reset|broken pipe|received no bytes).*")) {
-                return true;
-            }
-        }
-        return false;
+    private void begin(Coalescer.Flight flight) {
+        Step.Send send = flight.send();
+        flight.url = send.url == null ? replicas.choose() : send.url;
+        flight.sentMs = Clock.nowMs();
+        Http.Exchange exchange = http.new Exchange(send, flight.url, flight.sentMs);
+        flight.begin(exchange);
+        flight.timer = Background.at(nextLookMs(flight), () -> look(flight));
+        exchange.begin().thenAccept(came -> land(flight, came));
     }
 
-    private static boolean isUntrusted(Throwable error) {
-        for (Throwable one = error; one != null; one = one.getCause()) {
-            if (one instanceof CertificateException || one instanceof CertPathValidatorException
-                || one.getClass().getName().endsWith("CertPathBuilderException")) {
-                return true;
-            }
+    private void land(Coalescer.Flight flight, Answer came) {
+        if (flight.timer != null) {
+            flight.timer.cancel();
         }
-        return false;
+        Map<Coalescer.Operation, Answer> answers = locked(() -> coalescer.landed(flight, came));
+        if (!flight.isOverdue && answers.values().stream().anyMatch(Answer::isGood)) {
+            replicas.works(flight.url);
+        }
+        answers.forEach((operation, answer) -> operation.response.complete(answer));
+        if (flight.isBatch) {
+            Thread.yield(); // what their threads request next goes along
+        }
+        launch(locked(() -> coalescer.left(flight)));
+        if (flight.isBatch && came.refusesBatch()) {
+            log.warning("POST /batch: each operation goes alone (" + Replicas.shown(flight.url)
+                + ": " + came + ")");
+        }
     }
 
-    private static String kind(IOException error) {
-        // the certificate is checked before a request is sent
-        return isUntrusted(error) ? Answer.UNTRUSTED
-            : error instanceof HttpConnectTimeoutException || error instanceof ConnectException
-                ? Answer.UNSENT : Answer.LOST;
+    // ---- what takes too long -------------------------------------------------------------------
+
+    private static double overdueAtMs(Coalescer.Flight flight) {
+        return flight.sentMs + flight.operations.get(0).send.waitsMs() + overdueMs;
     }
 
-    private static String words(IOException error) {
-        Throwable one = error;
-        while (one.getMessage() == null && one.getCause() != null) {
-            one = one.getCause();
-        }
-        String words = one.getMessage() != null ? one.getMessage()
-            : error instanceof ConnectException ? "cannot connect" : one.getClass().getSimpleName();
-        return isUntrusted(error) ? "the server's certificate is not trusted: " + words : words;
+    private static double lateAtMs(Coalescer.Flight flight, Coalescer.Operation operation) {
+        return flight.sentMs + operation.send.waitsMs() + operation.send.timeoutMs + LATER_MS;
     }
 
-    // ---- requests ------------------------------------------------------------------------------
+    private static double nextLookMs(Coalescer.Flight flight) {
+        double nextMs = flight.operations.stream().filter(one -> !one.response.isDone())
+            .mapToDouble(one -> lateAtMs(flight, one)).min().orElse(Double.POSITIVE_INFINITY);
+        return flight.isOverdue ? nextMs : Math.min(nextMs, overdueAtMs(flight));
+    }
 
-    private static HttpRequest request(Step.Send wanted, String url, String authorization) {
-        HttpRequest.Builder request = HttpRequest.newBuilder(
-            URI.create(url.replaceFirst("(?<=://)[^/?#]*@", "") + wanted.path))
-            .header("Accept", "application/json")
-            .timeout(duration(wanted.timeoutMs + wanted.waitMs));
-        wanted.headers.forEach(request::header);
-        String user = URI.create(url).getRawUserInfo();
-        if (authorization != null) {
-            request.header("Authorization", authorization);
-        } else if (user != null) {
-            String plain = URLDecoder.decode(user.replace("+", "%2B"), StandardCharsets.UTF_8);
-            request.header("Authorization", "Basic " + Base64.getEncoder().encodeToString(
-                (plain.contains(":") ? plain : plain + ":").getBytes(StandardCharsets.UTF_8)));
+    /** At that moment, in the thread of the timers. */
+    private void look(Coalescer.Flight flight) {
+        if (flight.hasLanded()) {
+            return;
         }
-        if (wanted.body == null) {
-            return request.method(wanted.method, HttpRequest.BodyPublishers.noBody()).build();
+        double nowMs = Clock.nowMs();
+        if (!flight.isOverdue && nowMs >= overdueAtMs(flight)) {
+            flight.isOverdue = true;
+            replicas.avoid(flight.url);
+            launch(locked(() -> coalescer.left(flight)));
         }
-        return request.header("Content-Type", "application/json").method(wanted.method,
-            HttpRequest.BodyPublishers.ofString(Json.write(wanted.body))).build();
+        HttpTimeoutException late = new HttpTimeoutException("request timed out");
+        flight.operations.stream().filter(one -> nowMs >= lateAtMs(flight, one)).forEach(
+            one -> one.response.complete(Answer.failure(Answer.LOST, late.getMessage(),
+                flight.url, flight.sentMs)));
+        if (flight.operations.stream().allMatch(one -> one.response.isDone())) {
+            flight.end(late);
+        } else {
+            flight.timer = Background.at(nextLookMs(flight), () -> look(flight));
+        }
     }
 }

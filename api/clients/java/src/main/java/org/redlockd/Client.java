@@ -1,6 +1,5 @@
 package org.redlockd;
 
-import java.lang.System.Logger;
 import java.net.URI;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -21,7 +20,7 @@ public final class Client {
     private static final String DEFAULT_URL = "http://127.0.0.1:8080";
     private static final int PAGE_SIZE = 1000;
 
-    final Logger logger = System.getLogger("org.redlockd");
+    final Log log = new Log(System.getLogger("org.redlockd"));
     final Talk talk;
     final Caller caller;
 
@@ -143,8 +142,8 @@ public final class Client {
 
     private Client(List<String> urls, double timeoutMs, Identity identity) {
         Replicas replicas = new Replicas(urls);
-        talk = new Talk(replicas, timeoutMs, logger);
-        caller = new Caller(replicas, talk, identity, timeoutMs);
+        talk = new Talk(replicas, timeoutMs, log);
+        caller = new Caller(replicas, talk, new Http(identity, timeoutMs), log);
     }
 
     /** Of one resource, or of all of several: nothing is asked yet. */

@@ -9,6 +9,7 @@ import java.util.concurrent.atomic.AtomicReference;
  */
 final class Hold {
     final String name;
+    final List<String> resources;
     final List<Integer> slots;
     volatile boolean isReleased;
     /** A downgrade has begun: from now on, each extend asks for it. */
@@ -16,8 +17,9 @@ final class Hold {
     private final AtomicReference<Grant> grant;
     private final AtomicReference<LockLostException> loss = new AtomicReference<>();
 
-    Hold(String name, Grant grant) {
-        this.name = name;
+    Hold(List<String> resources, Grant grant) {
+        this.resources = resources;
+        name = Wanted.name(resources);
         this.grant = new AtomicReference<>(grant);
         slots = grant.slots;
         wantsShared = grant.isShared;

@@ -13,6 +13,19 @@ import java.util.stream.Collectors;
 final class Json {
     private static final int DEEPEST = 32;
 
+    /** A value that is JSON already. */
+    static final class Written {
+        private final String text;
+
+        Written(String text) {
+            this.text = text;
+        }
+
+        @Override public String toString() {
+            return text;
+        }
+    }
+
     private final String text;
     private int at;
     private int depth;

@@ -12,28 +12,36 @@ final class Keeper {
         private static final long serialVersionUID = 1L;
     }
 
+    private static final double LATER_MS = 50;
+
     private final Hold hold;
     private final Talk talk;
-    private final Step.Performer steps;
+    private final Caller caller;
     private final Consumer<LockLostException> onLoss;
     private final ReentrantLock mutex = new ReentrantLock();
     private Background.Timer timer;
+    private Coalescer.Operation renewal; // whose response is not there yet; null: none
     private boolean isRenewing;
     private boolean isLast; // it cannot be extended any more
     private volatile boolean isStopped;
 
     /** onLoss: called once, by a thread that must not wait. */
-    Keeper(Hold hold, Talk talk, Step.Performer steps, Consumer<LockLostException> onLoss) {
+    Keeper(Hold hold, Talk talk, Caller caller, Consumer<LockLostException> onLoss) {
         this.hold = hold;
         this.talk = talk;
-        this.steps = steps;
+        this.caller = caller;
         this.onLoss = onLoss;
         change(() -> { });
     }
 
     /** From now on the lock cannot be lost. */
     void stop() {
-        change(() -> isStopped = true);
+        change(() -> {
+            isStopped = true;
+            if (renewal != null) {
+                caller.takeOut(renewal); // it would be sent before the release
+            }
+        });
     }
 
     /** After an extend that was asked for. */
@@ -87,30 +95,56 @@ final class Keeper {
         change(() -> {
             if (!isStopped && !isRenewing && !isLast
                 && Clock.nowMs() >= hold.grant().renewAtMs) {
-                Background.work(this::renew);
-                isRenewing = true;
+                begin();
             }
         });
     }
 
-    private void renew() {
+    /** With the mutex: requests the first extend, with those of other locks that are due. */
+    private void begin() {
+        Step.Send first = talk.renewal(hold);
+        renewal = new Coalescer.Operation(first);
+        caller.performSoon(renewal);
+        isRenewing = true;
+        renewal.response.thenAccept(came -> {
+            try {
+                Background.work(() -> renew(first, came));
+            } catch (RuntimeException | Error e) { // no thread can be made
+                tryLater();
+            }
+        });
+    }
+
+    private void renew(Step.Send first, Answer came) {
+        boolean isDecided = false;
         try {
-            boolean isExtended = talk.extend(hold, null, step -> {
+            boolean isExtended = talk.renew(hold, first, came, step -> {
                 if (isStopped) {
                     throw new Stopped();
                 }
-                return steps.perform(step);
+                return caller.perform(step);
             });
             change(() -> {
                 isRenewing = false;
                 isLast = !isExtended;
             });
+            isDecided = true;
         } catch (LockLostException e) {
+            isDecided = true;
             lose(e);
         } catch (Stopped e) {
-            // nobody wants it any more
+            isDecided = true; // nobody wants it any more
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt(); // nobody does that to a worker
+        } finally {
+            if (!isDecided) {
+                tryLater();
+            }
         }
+    }
+
+    /** Whatever has ended a renewal: the next one is not forgotten. */
+    private void tryLater() {
+        Background.at(Clock.nowMs() + LATER_MS, () -> change(() -> isRenewing = false));
     }
 }

@@ -1,6 +1,5 @@
 package org.redlockd;
 
-import java.lang.System.Logger.Level;
 import java.lang.ref.Cleaner;
 import java.time.Duration;
 import java.util.List;
@@ -204,7 +203,7 @@ public final class Lock implements AutoCloseable {
             try {
                 client.talk.release(hold, true, client.caller);
             } catch (LockLostException e) {
-                client.logger.log(Level.WARNING, e.getMessage());
+                client.log.warning(e.getMessage());
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt(); // nobody knows this thread
             }

@@ -147,26 +147,29 @@ public final class LockRequest {
         try {
             Grant grant = client.talk.acquire(wanted, attempt, client.caller);
             hasEnded = true;
-            return new Lock(client, new Hold(wanted.name(), grant), interrupts, onLoss);
+            return new Lock(client, new Hold(wanted.resources, grant), interrupts, onLoss);
         } catch (RedlockdException e) {
             hasEnded = true;
             throw e;
         } finally {
-            if (!hasEnded && (attempt.isOpen || attempt.mayBeGranted)) {
+            if (!hasEnded && attempt.mayBeGranted()) {
                 giveBack(wanted, attempt);
             }
         }
     }
 
     String name() {
-        return String.join(", ", resources);
+        return Wanted.name(resources);
     }
 
-    /** In another thread: this one is interrupted. */
+    /**
+     * In another thread: this one is interrupted. If its request is part of a batch, that goes on
+     * for the others, and its response says what there is to give back.
+     */
     private void giveBack(Wanted wanted, Attempt attempt) {
         Thread thread = Background.workBeforeEnd(() -> {
             try {
-                client.talk.giveBack(wanted, attempt, client.caller);
+                client.talk.giveBack(wanted, attempt, attempt.lastAnswer(), client.caller);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt(); // nobody knows that thread
             }

@@ -1,7 +1,5 @@
 package org.redlockd;
 
-import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Base64;
@@ -19,15 +17,17 @@ final class Talk {
     // a response to a watch that reports nothing new should take its time
     private static final double POLL_MS = 1000;
     private static final int PROBE_TIMEOUT_MS = 1000;
+    /** An extend with less time left waits for no other request. */
+    private static final double URGENT_MS = 1000;
 
     private final Replicas replicas;
     private final double timeoutMs;
-    private final Logger logger;
+    private final Log log;
 
-    Talk(Replicas replicas, double timeoutMs, Logger logger) {
+    Talk(Replicas replicas, double timeoutMs, Log log) {
         this.replicas = replicas;
         this.timeoutMs = timeoutMs;
-        this.logger = logger;
+        this.log = log;
     }
 
     // ---- one's own lock ------------------------------------------------------------------------
@@ -45,15 +45,16 @@ final class Talk {
             if (grant != null && grant.workUntilMs > Clock.nowMs()) {
                 return grant;
             }
-            attempt.mayBeGranted |= !answer.grantsNothing();
-            attempt.isOpen = false;
+            boolean wasTry = attempt.read(answer);
             double leftMs = Math.max(0, deadlineMs - Clock.nowMs());
             denials = answer.isDenial() ? denials + 1 : 0;
             if (answer.isHeld()) {
                 if (leftMs <= 0) {
                     throw held(wanted, answer);
                 }
-                if (answer.number("waited_ms") == 0) { // it did not wait
+                if (wasTry) {
+                    attempt.waitFromNowOn();
+                } else if (answer.number("waited_ms") == 0) { // it did not wait
                     double delayMs = answer.retryAfterMs();
                     steps.perform(new Step.Pause(Math.min(leftMs,
                         delayMs > 0 ? delayMs : backoffMs(0, null))));
@@ -72,24 +73,37 @@ final class Talk {
                     throw unavailable(wanted.name() + ": no server grants it", answer);
                 }
                 replicas.avoid(answer.url);
-                logger.log(failures == 1 ? Level.WARNING : Level.INFO, wanted.name()
-                    + ": not acquired yet, trying again (" + why(answer) + ")");
+                String text = wanted.name() + ": not acquired yet, trying again (" + why(answer)
+                    + ")";
+                if (failures == 1) {
+                    log.warning(text);
+                } else {
+                    log.info(text);
+                }
                 steps.perform(new Step.Pause(Math.min(pauseMs(failures, answer), leftMs)));
             }
         }
     }
 
-    /** Of an acquire that was given up: releases what it may have been granted. */
-    void giveBack(Wanted wanted, Attempt attempt, Step.Performer steps)
+    /**
+     * Of an acquire that was given up: releases what it may have been granted. came: the response
+     * to its last request, if that was waited for; otherwise null.
+     */
+    void giveBack(Wanted wanted, Attempt attempt, Answer came, Step.Performer steps)
             throws InterruptedException {
+        if (came != null && came.grantsNothing()) {
+            return;
+        }
         boolean wasLost = false;
         int failures = 0;
+        Answer last = came != null && Grant.read(came) != null ? came : null;
         while (failures <= replicas.size()) {
-            Answer answer = steps.perform(attempt.askAgain(timeoutMs));
+            Answer answer = last != null ? last : steps.perform(attempt.askAgain(timeoutMs));
+            last = null;
             Grant grant = Grant.read(answer);
             if (grant != null) {
                 try {
-                    release(new Hold(wanted.name(), grant), false, steps);
+                    release(new Hold(wanted.resources, grant), false, steps);
                     return;
                 } catch (LockLostException e) {
                     // the request that was given up may have come later than this one, and have
@@ -110,7 +124,7 @@ final class Talk {
                 steps.perform(new Step.Pause(backoffMs(failures, null)));
             }
         }
-        logger.log(Level.WARNING, wanted.name()
+        log.warning(wanted.name()
             + ": cancelled, and not released: it may be held until its TTL ends");
     }
 
@@ -120,29 +134,41 @@ final class Talk {
      * which throws, and renewals then have this TTL, too.
      */
     boolean extend(Hold hold, Long ttlMs, Step.Performer steps) throws InterruptedException {
+        Step.Send asked = extension(hold, ttlMs);
+        return extend(hold, ttlMs, asked, steps.perform(asked), steps);
+    }
+
+    /** The first request of a renewal, whose response goes to renew(). */
+    Step.Send renewal(Hold hold) {
+        return extension(hold, null);
+    }
+
+    /** extend() without a TTL, from the response to the first request on. */
+    boolean renew(Hold hold, Step.Send first, Answer came, Step.Performer steps)
+            throws InterruptedException {
+        return extend(hold, null, first, came, steps);
+    }
+
+    private boolean extend(Hold hold, Long ttlMs, Step.Send first, Answer came,
+            Step.Performer steps) throws InterruptedException {
         int failures = 0;
         int refusals = 0;
-        while (true) {
-            double leftMs = hold.remainingMs();
-            if (leftMs <= 0) {
-                throw hold.late();
-            }
-            // asked with either token, a server finds the lock in either mode
-            boolean wantedShared = hold.wantsShared;
-            Answer answer = steps.perform(extension(hold, ttlMs, wantedShared, leftMs));
+        Step.Send asked = first;
+        Answer answer = came;
+        for (;; asked = extension(hold, ttlMs), answer = steps.perform(asked)) {
             Grant grant = Grant.read(answer);
             if (grant != null) {
                 hold.extended(grant);
                 return true;
             }
-            if (wantedShared != hold.wantsShared) {
+            if (asked.wants("mode") != hold.wantsShared) {
                 continue; // the token may have changed meanwhile
             }
             if (answer.isEnded()) {
                 throw new LockLostException(hold.name + ": the lock ended (" + answer + ")");
             }
             if (answer.code().equals(Answer.MAX_HOLD)) {
-                logger.log(Level.WARNING, hold.name + ": no longer extended (" + answer + ")");
+                log.warning(hold.name + ": no longer extended (" + answer + ")");
                 if (ttlMs != null) {
                     throw refusal(hold.name, answer);
                 }
@@ -156,23 +182,30 @@ final class Talk {
             }
             failures++;
             replicas.avoid(answer.url);
-            logger.log(Level.WARNING, hold.name + ": not extended yet (" + why(answer) + ")");
+            log.warning(hold.name + ": not extended yet (" + why(answer) + ")");
             steps.perform(new Step.Pause(
                 Math.min(pauseMs(failures, answer), hold.remainingMs() / 4)));
         }
     }
 
-    private Step.Send extension(Hold hold, Long ttlMs, boolean wantsShared, double leftMs) {
-        Grant grant = hold.grant();
+    /** Throws LockLostException if there is no time left for it. */
+    private Step.Send extension(Hold hold, Long ttlMs) {
+        double leftMs = hold.remainingMs();
+        if (leftMs <= 0) {
+            throw hold.late();
+        }
+        // read first: requested with either token, a server finds the lock in either mode
+        boolean wantsShared = hold.wantsShared;
         Map<String, Object> body = new LinkedHashMap<>();
-        body.put("ttl_ms", ttlMs == null ? (Long) grant.ttlMs : ttlMs);
+        body.put("ttl_ms", ttlMs == null ? (Long) hold.grant().ttlMs : ttlMs);
         if (wantsShared) {
             body.put("mode", "shared");
         }
         // Connection and response together take at most half of what is left: so another replica
         // can be asked.
-        return new Step.Send("PUT", "/locks/" + grant.id + "/extend",
-            Map.of("X-Lock-Token", grant.token), body, Math.min(timeoutMs, leftMs / 4));
+        Step.Send send = Step.Send.extend(hold, body, Math.min(timeoutMs, leftMs / 4));
+        send.isUrgent = leftMs < URGENT_MS;
+        return send;
     }
 
     /**
@@ -202,8 +235,7 @@ final class Talk {
         hold.isReleased = true;
         boolean mayBe = mayBeDone;
         for (int failures = 1;; failures++) {
-            Answer answer = steps.perform(new Step.Send("DELETE", "/locks/" + hold.grant().id,
-                Map.of("X-Lock-Token", hold.grant().token), null, timeoutMs));
+            Answer answer = steps.perform(Step.Send.release(hold, timeoutMs));
             if (answer.status == 200) {
                 return;
             }
@@ -218,7 +250,7 @@ final class Talk {
             replicas.avoid(answer.url);
             double leftMs = hold.validityMs();
             if (leftMs <= 0 || failures > replicas.size()) {
-                logger.log(Level.WARNING, hold.name + ": not released; it expires in "
+                log.warning(hold.name + ": not released; it expires in "
                     + Math.round(leftMs) + " ms (" + answer + ")");
                 return;
             }
@@ -239,7 +271,7 @@ final class Talk {
         int failures = 0;
         int denials = 0;
         while (true) {
-            Answer answer = steps.perform(new Step.Send(method, path, Map.of(), null, timeoutMs));
+            Answer answer = steps.perform(new Step.Send(method, path, timeoutMs));
             denials = answer.isDenial() ? denials + 1 : 0;
             if (denials >= replicas.size()) {
                 throw denial(what, answer);
@@ -289,8 +321,7 @@ final class Talk {
         int denials = 0;
         while (true) {
             String query = waits ? "?after=" + version + "&wait_ms=" + Attempt.LONGEST_WAIT_MS : "";
-            Step.Send send = new Step.Send("GET", "/locks/" + id(resource) + query, Map.of(), null,
-                timeoutMs);
+            Step.Send send = new Step.Send("GET", "/locks/" + id(resource) + query, timeoutMs);
             send.waitMs = waits ? Attempt.LONGEST_WAIT_MS : 0;
             Answer answer = steps.perform(send);
             denials = answer.isDenial() ? denials + 1 : 0;
@@ -337,7 +368,7 @@ final class Talk {
 
     /** Whether a replica that failed is back. */
     void probe(String url, Step.Performer steps) throws InterruptedException {
-        Step.Send send = new Step.Send("GET", "/readyz", Map.of(), null, PROBE_TIMEOUT_MS);
+        Step.Send send = new Step.Send("GET", "/readyz", PROBE_TIMEOUT_MS);
         send.url = url;
         Answer answer = steps.perform(send);
         replicas.probed(url, answer.status >= 200 && answer.status <= 499 && !answer.isLimit());

@@ -35,6 +35,10 @@ final class Wanted {
     }
 
     String name() {
+        return name(resources);
+    }
+
+    static String name(List<String> resources) {
         return String.join(", ", resources);
     }
 
