@@ -184,6 +184,25 @@ class Odd(unittest.TestCase):
                 end""")
         self.assertEqual(told, "unavailable")
 
+    def test_a_logger_that_raises_does_not_end_the_renewals(self):
+        short = grant(ttl_ms=2000, validity_ms=1900, renew_after_ms=300)
+
+        def responds(method, number):
+            if (method, number) == ("PUT", 1):
+                return answer(503, {"status": 503, "code": "no_quorum"})
+            return answer(201 if method == "POST" else 200, short)
+        with OddServer(responds) as server:
+            told = self.play([server.url], """
+                $stderr = File.open(IO::NULL, "w") # where the error is reported
+                logger = Object.new
+                def logger.warn(_) = raise("no space left")
+                lock = Redlockd::Client.new(URL, logger: logger).lock("a")
+                lock.acquire
+                sleep 2.5
+                print lock.owned?""".replace("URL", json.dumps(server.url)))
+        self.assertEqual(told, "true")
+        self.assertGreater(server.seen.count("PUT"), 2)
+
     def test_errors_show_no_password(self):
         told = self.play([], """
             ["http://me:pa/ss@host/?a", "me:pass@host:1", "http://me:p@ss?x@host/"].each do |url|

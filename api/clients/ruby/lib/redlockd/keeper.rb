@@ -12,6 +12,7 @@ module Redlockd
       @on_loss = on_loss
       @mutex = Mutex.new
       @is_renewing = @is_last = @is_stopped = @is_forgotten = false
+      @rests_until_ms = 0.0 # after a renewal that raised
       @mutex.synchronize { schedule }
     end
 
@@ -56,7 +57,11 @@ module Redlockd
       Timers.cancel(@timer) if @timer
       grant = @hold.grant
       rests = @is_renewing || @is_last
-      @timer = Timers.at(rests ? grant.work_until_ms : [grant.renew_at_ms, grant.work_until_ms].min) { wake }
+      @timer = Timers.at(rests ? grant.work_until_ms : [renew_at_ms, grant.work_until_ms].min) { wake }
+    end
+
+    def renew_at_ms
+      [@hold.grant.renew_at_ms, @rests_until_ms].max
     end
 
     def wake
@@ -66,7 +71,7 @@ module Redlockd
       @mutex.synchronize do
         return if @is_stopped || @is_forgotten
 
-        if !@is_renewing && !@is_last && Clock.now_ms >= @hold.grant.renew_at_ms
+        if !@is_renewing && !@is_last && Clock.now_ms >= renew_at_ms
           @is_renewing = true
           Workers.call { renew }
         end
@@ -85,6 +90,13 @@ module Redlockd
       lose(e)
     rescue StopIteration
       nil # the lock was released meanwhile
+    rescue StandardError # as of a logger
+      @mutex.synchronize do
+        @is_renewing = false
+        @rests_until_ms = Clock.now_ms + @hold.remaining_ms / 4
+        schedule
+      end
+      raise
     end
 
     def unless_stopped(step)
