@@ -142,6 +142,10 @@ module Redlockd
           end
         end
         is_done = true
+      rescue Unsent => e
+        raise unless is_repeated
+
+        raise IOError, e.message # the first one may have arrived
       rescue Connection::Ended
         is_stale = true
         retry
