@@ -4,6 +4,8 @@ module Redlockd
   # Extends a lock while it is held, and notices when it is lost: also while a server
   # takes its time.
   class Keeper
+    attr_reader :caller
+
     # on_loss: called once, with the LockLost, by a thread that must not wait.
     def initialize(hold, caller, talk, on_loss)
       @hold = hold
@@ -48,6 +50,31 @@ module Redlockd
       @on_loss.call(@hold.loss)
     end
 
+    # Extends it once; yields what to do, and goes on with what came of that.
+    def renew(&step)
+      is_extended = @talk.extend(@hold, &step)
+      @mutex.synchronize do
+        @is_renewing = false
+        @is_last = !is_extended
+        schedule
+      end
+    rescue LockLost => e
+      lose(e)
+    end
+
+    # The renewal raised, as a logger may.
+    def renew_later
+      @mutex.synchronize do
+        @is_renewing = false
+        @rests_until_ms = Clock.now_ms + @hold.remaining_ms / 4
+        schedule
+      end
+    end
+
+    def stopped?
+      @is_stopped || @is_forgotten
+    end
+
     private
 
     # With the mutex.
@@ -69,41 +96,13 @@ module Redlockd
       return lose(loss) if loss
 
       @mutex.synchronize do
-        return if @is_stopped || @is_forgotten
+        return if stopped?
 
         if !@is_renewing && !@is_last && Clock.now_ms >= renew_at_ms
           @is_renewing = true
-          Workers.call { renew }
+          Renewals.add(self)
         end
         schedule
-      end
-    end
-
-    def renew
-      is_extended = @caller.run { |step| @talk.extend(@hold, &unless_stopped(step)) }
-      @mutex.synchronize do
-        @is_renewing = false
-        @is_last = !is_extended
-        schedule
-      end
-    rescue LockLost => e
-      lose(e)
-    rescue StopIteration
-      nil # the lock was released meanwhile
-    rescue StandardError # as of a logger
-      @mutex.synchronize do
-        @is_renewing = false
-        @rests_until_ms = Clock.now_ms + @hold.remaining_ms / 4
-        schedule
-      end
-      raise
-    end
-
-    def unless_stopped(step)
-      lambda do |wanted|
-        raise StopIteration if @is_stopped || @is_forgotten
-
-        step.call(wanted)
       end
     end
   end

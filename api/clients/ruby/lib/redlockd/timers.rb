@@ -121,7 +121,9 @@ module Redlockd
     LAST = Mutex.new
     private_constant :LAST
 
-    def initialize
+    # few: more threads than that are not made at once.
+    def initialize(few = FEW)
+      @few = few
       @mutex = Mutex.new
       @asked = ConditionVariable.new
       @blocks = []
@@ -132,7 +134,7 @@ module Redlockd
       has_thread = @mutex.synchronize do
         @blocks << block
         @asked.signal
-        !short? || spawn(FEW)
+        !short? || spawn(@few)
       end
       help_later unless has_thread
     end
@@ -189,6 +191,13 @@ module Redlockd
         end
         @blocks.shift
       end
+    end
+  end
+
+  # Those that send batches. Others wait for them, so there is one for each.
+  class Senders < Workers
+    def initialize
+      super(MOST)
     end
   end
 end
