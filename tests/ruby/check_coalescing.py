@@ -11,7 +11,7 @@ import time
 import unittest
 
 from check_faults import Case as Faulty
-from fake import Fake, WithFake, batch, cut, problem, silent, usual
+from fake import Fake, WithFake, batch, cut, late, problem, silent, usual
 from processes import end, spawn, stopped
 from waiting import wait_until
 
@@ -409,6 +409,43 @@ class Left(Case):
             self.assertEqual(told, ["held", "held", way, "held"])
             wait_until(lambda: fake.left, "the connection is closed")
         self.each_way(play)
+
+
+class Killed(Case):
+    def test_others_go_on_for_threads_of_the_package_that_are_killed(self):
+        """As by a program that kills all threads but its own."""
+        second = threading.Event()
+        self.addCleanup(second.set)
+        fake = self.held_up(ttl_ms=6000, validity_ms=6000, renew_after_ms=1000)
+        fake.on("BATCH", batch, gated(second, batch))
+        told = self.play(fake, """
+            busy = take_places
+            more = [waits("a", 5), waits("b", 5)]
+            wait_for(:@collected, 2)
+            open_gate
+            locks = busy.map(&:value)
+            event("sent")
+            Thread.list.each { |one| one.kill if one.name.to_s.start_with?("redlockd") }
+            locks += more.map(&:value)
+            sleep 7
+            puts locks.count(&:owned?)
+            exit!(true)""", sent=lambda: wait_until(
+                lambda: len(fake.batches) == 2, "the batch is under way"))
+        self.assertEqual(told, ["4"])
+        self.assertEqual(self.sizes(fake)[1], 2)
+
+
+    def test_the_program_ends_while_its_threads_are_busy(self):
+        fake = self.fake().on("BATCH", rest=late(0.05, batch))
+        for _ in range(3):
+            began = time.monotonic()
+            self.play(fake, """
+                Thread.report_on_exception = true
+                24.times do |i|
+                  Thread.new { loop { CLIENT.lock(i.to_s, ttl: 5) { sleep 0.001 } } }
+                end
+                sleep 0.5""")
+            self.assertLess(time.monotonic() - began, 6)
 
 
 class Forks(Case):

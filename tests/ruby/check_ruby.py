@@ -136,6 +136,20 @@ class Odd(unittest.TestCase):
         self.assertEqual(told, "of a")
         self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
 
+    def test_the_end_of_the_program_waits_for_two_seconds_at_most(self):
+        """And two more before, for what is given back."""
+        began = time.monotonic()
+        with OddServer(lambda *_: time.sleep(15)) as server:
+            told = self.play([server.url], """
+                require "timeout"
+                begin
+                  Timeout.timeout(0.3) { client.lock("a").acquire }
+                rescue Timeout::Error
+                  print "left"
+                end""", timeout=20)
+        self.assertEqual(told, "left")
+        self.assertLess(time.monotonic() - began, 7)
+
     def test_a_response_that_drips(self):
         whole = answer(201, grant(owner="x" * 100))
         drops = tuple(bytes([byte]) for byte in whole)

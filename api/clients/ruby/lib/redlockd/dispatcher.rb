@@ -19,6 +19,10 @@ module Redlockd
 
     # Returns the Answer.
     def ask(wanted)
+      # The thread was killed, perhaps as all are at the end of the program: it waits for
+      # no other.
+      return @exchange.call(wanted) if Thread.current.status == "aborting"
+
       wanted.item # what is wrong with it is raised here, and not in another thread
       mailbox = Thread::Queue.new
       operation = Operation.new(wanted, mailbox)

@@ -175,7 +175,7 @@ module Redlockd
           client.caller.run { |step| client.talk.give_back(wanted, attempt, grant, &step) }
         end
       end
-      thread.join(GIVE_BACK_S)
+      thread&.join(GIVE_BACK_S)
     end
 
     # If this is interrupted, a thread goes on.

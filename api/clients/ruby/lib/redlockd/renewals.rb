@@ -40,17 +40,19 @@ module Redlockd
     class Group
       def initialize(keepers)
         @mailbox = Thread::Queue.new
-        @left = keepers.size
+        @left = keepers.dup
         keepers.each { |keeper| @mailbox << [[keeper, talk(keeper)], nil] }
       end
 
       def run
-        until @left.zero?
+        until @left.empty?
           events = [@mailbox.pop]
           events << @mailbox.pop until @mailbox.empty?
           operations = events.filter_map { |renewal, what| take(renewal, what) }
           operations.group_by(&:first).each { |caller, all| caller.add(all.map(&:last)) }
         end
+      ensure # if the thread is killed
+        @left.each(&:renew_later)
       end
 
       private
@@ -69,7 +71,7 @@ module Redlockd
 
         step = step_of(keeper, fiber, what)
         if step.nil? || keeper.stopped?
-          @left -= 1
+          @left.delete(keeper)
         elsif step.is_a?(Pause)
           Timers.at(Clock.now_ms + step.ms) { @mailbox << [renewal, nil] }
         else
@@ -86,7 +88,7 @@ module Redlockd
       end
 
       def carry(caller, request)
-        @left == 1 ? caller.carry(request) : Senders.call { caller.carry(request) }
+        @left.size == 1 ? caller.carry(request) : Senders.call { caller.carry(request) }
         nil
       end
     end
