@@ -136,7 +136,6 @@ def clients_have_the_same_bytes(root: Path) -> Iterator[str]:
     wheel = re.sub("[-_.]+", "_", names["PYPI_NAME"]).lower()
     tarball = names["NPM_NAME"].removeprefix("@").replace("/", "-")
     yield from built_twice(root, "clients.sh", "*", {
-<<<<<<< HEAD
         f"{wheel}-{version}-py3-none-any.whl", f"{wheel}-{version}.tar.gz",
         f"{tarball}-{version}.tgz",
         "list", *(f"v{version}.{kind}" for kind in ("info", "mod", "zip")),
@@ -144,14 +143,6 @@ def clients_have_the_same_bytes(root: Path) -> Iterator[str]:
         *(f"{names['MAVEN_ARTIFACT']}-{version}{kind}"
           for kind in (".jar", "-sources.jar", ".pom")),
         f"{names['CRATE_NAME']}-{version}.crate"})
-=======
-        f"redlockd_client-{version}-py3-none-any.whl",
-        f"redlockd_client-{version}.tar.gz", f"redlockd-client-{version}.tgz",
-        "list", *(f"v{version}.{kind}" for kind in ("info", "mod", "zip")),
-        f"redlockd-php-{version}.zip", f"redlockd-{version}.gem",
-        *(f"redlockd-client-{version}{kind}" for kind in
-          (".jar", "-sources.jar", ".pom", ".crate"))})
->>>>>>> release
 
 
 def built_twice(root: Path, script: str, pattern: str,

@@ -50,15 +50,9 @@ TEST = [
 
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
-<<<<<<< HEAD
          "fuzz nemesis tls openapi generators go php phpredis ruby rubyredis java rust "
          "clients release ctl examples node page kube alerts rotate bench peers profile "
          "mutate deb debootstrap fresh"),  # check-tools
-=======
-         "fuzz nemesis tls openapi generators go php ruby java rust clients release ctl "
-         "examples node page kube alerts rotate bench peers profile mutate deb "
-         "debootstrap fresh"),  # check-tools
->>>>>>> release
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 

@@ -128,7 +128,7 @@ class Case(unittest.TestCase):
         """A server in the place of each that was killed."""
         for number, server in enumerate(self.world.servers):
             if server.process.poll() is not None:
-                self.world.servers[number] = self.world.start_server()
+                self.world.servers[number] = self.world.start_server(*self.options)
                 self.world.servers.pop()
         self.world.settle()
 

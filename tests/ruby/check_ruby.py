@@ -136,6 +136,20 @@ class Odd(unittest.TestCase):
         self.assertEqual(told, "of a")
         self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
 
+    def test_the_end_of_the_program_waits_for_two_seconds_at_most(self):
+        """And two more before, for what is given back."""
+        began = time.monotonic()
+        with OddServer(lambda *_: time.sleep(15)) as server:
+            told = self.play([server.url], """
+                require "timeout"
+                begin
+                  Timeout.timeout(0.3) { client.lock("a").acquire }
+                rescue Timeout::Error
+                  print "left"
+                end""", timeout=20)
+        self.assertEqual(told, "left")
+        self.assertLess(time.monotonic() - began, 7)
+
     def test_a_response_that_drips(self):
         whole = answer(201, grant(owner="x" * 100))
         drops = tuple(bytes([byte]) for byte in whole)
@@ -173,6 +187,26 @@ class Odd(unittest.TestCase):
         self.assertEqual(told, "lost")
         self.assertEqual(second.seen, ["DELETE"])
 
+    def test_a_release_that_breaks_with_its_server_is_no_loss(self):
+        """The server may have carried it out: no connection to it can be made any
+        more, and another replica does not know the lock."""
+        first = OddServer(lambda method, _: answer(201, grant()))
+        second = OddServer(lambda method, _: answer(
+            404, {"status": 404, "code": "lock_not_found"}))
+
+        def grants_and_breaks(method, _):
+            if method == "POST":
+                return answer(201, grant())
+            first.leave()
+            return None
+        first.responds = grants_and_breaks
+        with first, second:
+            told = self.play([first.url, second.url], """
+                client.lock("a").tap(&:acquire).release
+                print "released" """)
+        self.assertEqual(told, "released")
+        self.assertEqual((first.seen, second.seen), (["POST", "DELETE"], ["DELETE"]))
+
     def test_a_response_that_is_no_utf_8(self):
         body = json.dumps(grant(id="?")).encode().replace(b"?", b"\xff")
         with OddServer(lambda *_: answer(201, body)) as server:
@@ -183,6 +217,25 @@ class Odd(unittest.TestCase):
                   print "unavailable"
                 end""")
         self.assertEqual(told, "unavailable")
+
+    def test_a_logger_that_raises_does_not_end_the_renewals(self):
+        short = grant(ttl_ms=2000, validity_ms=1900, renew_after_ms=300)
+
+        def responds(method, number):
+            if (method, number) == ("PUT", 1):
+                return answer(503, {"status": 503, "code": "no_quorum"})
+            return answer(201 if method == "POST" else 200, short)
+        with OddServer(responds) as server:
+            told = self.play([server.url], """
+                $stderr = File.open(IO::NULL, "w") # where the error is reported
+                logger = Object.new
+                def logger.warn(_) = raise("no space left")
+                lock = Redlockd::Client.new(URL, logger: logger).lock("a")
+                lock.acquire
+                sleep 2.5
+                print lock.owned?""".replace("URL", json.dumps(server.url)))
+        self.assertEqual(told, "true")
+        self.assertGreater(server.seen.count("PUT"), 2)
 
     def test_errors_show_no_password(self):
         told = self.play([], """

@@ -8,7 +8,7 @@ require "json"
 require "logger"
 
 ROOT = File.expand_path("../..", __dir__)
-%w[errors clock answer grant wanted replicas talk held_lock].each do |name|
+%w[errors clock answer grant wanted replicas talk held_lock coalescer].each do |name|
   require "#{ENV['PACKAGE'] || "#{ROOT}/api/clients/ruby"}/lib/redlockd/#{name}"
 end
 
@@ -58,7 +58,7 @@ class Player
     "send" => %w[of server headers body timeout_ms wait_ms], "again" => %w[of timeout_ms],
     "answer" => %w[of after_ms body grant text retry_after overdue], "pause_ms" => %w[of],
     "end" => nil, "hold" => [], "leave" => %w[of], "cancel" => %w[gives_back], "pass_ms" => [],
-    "choose" => %w[probes], "failed" => [], "worked" => [], "probed" => %w[works]
+    "choose" => %w[probes], "failed" => [], "worked" => [], "probed" => %w[works], "busy" => []
   }.freeze
   # the first that fits: some are subclasses of others
   ERRORS = {
@@ -83,7 +83,8 @@ class Player
     @talk = Talk.new(@replicas, 5000.0, @warnings)
     @keys = {}
     @running = {}
-    @hold = Hold.new("a", Grant.read(Answer.new(200, grant, sent_ms: @time))) unless grant.empty?
+    @of = Wanted.new(resources: ["a"])
+    @hold = Hold.new(@of, Grant.read(Answer.new(200, grant, sent_ms: @time))) unless grant.empty?
   end
 
   def play
@@ -157,6 +158,7 @@ class Player
     talk.asked = step
     asked = talk.now
     expect(asked.is_a?(Send), "no request: #{asked} #{talk.error.inspect}")
+    asked.try_once if @is_busy && asked.scope && !asked.must_wait
     talk.url = @replicas.choose
     talk.sent_ms = @time
     expect("#{asked.http_method} #{asked.path}" == step["send"], asked)
@@ -213,6 +215,10 @@ class Player
     talk.send(nil)
   end
 
+  def do_busy(step)
+    @is_busy = step["busy"]
+  end
+
   def do_pass_ms(step)
     @time += step["pass_ms"]
   end
@@ -234,7 +240,7 @@ class Player
     end
     raise talk.error if talk.error
     return ["not_released", {}] if @warnings.last.to_s.include?("not released")
-    return ["granted", state(Hold.new("a", talk.result))] if talk.result.is_a?(Grant)
+    return ["granted", state(Hold.new(@of, talk.result))] if talk.result.is_a?(Grant)
 
     if %w[inspect watch].include?(@transcript["talk"])
       lock = talk.result
@@ -325,13 +331,119 @@ class Player
   end
 end
 
-# what needs calls that go together
-SKIPPED = %w[together.json busy.json].freeze
+# Plays which operations go together.
+class Together
+  include Redlockd
+
+  STEPS = {
+    "ask" => %w[operation wait_ms must_wait urgent more], "leaves" => %w[wait_ms batch],
+    "lands" => %w[answer results told], "overdue" => [], "gives_up" => []
+  }.freeze
+
+  def initialize(transcript, _grant)
+    @steps = transcript["steps"]
+    @coalescer = Coalescer.new
+    @operations = {}
+    @under_way = []
+    @departing = []
+  end
+
+  def play
+    @steps.each_with_index do |step, number|
+      take(step)
+    rescue StandardError => e
+      raise "step #{number}, #{step.to_json}: #{e.message}"
+    end
+    expect(@departing.empty?, "more leaves")
+  end
+
+  private
+
+  def take(step)
+    word = step.keys.first
+    others = step.keys - [word] - STEPS.fetch(word)
+    expect(others.empty?, "an unknown member: #{others.join(' ')}")
+    expect(word == "leaves" || @departing.empty?, "more leaves")
+    method("do_#{word}").call(step)
+    return if step["more"]
+
+    while (request = @coalescer.take)
+      @departing << request
+    end
+  end
+
+  def names(request)
+    request.operations.map { |operation| @operations.key(operation) }
+  end
+
+  def under_way(name)
+    @under_way.find { |request| names(request).first == name } or raise "#{name} is not under way"
+  end
+
+  def do_ask(step)
+    wanted = wanted_of(step["ask"], step["operation"].dup, step["wait_ms"] || 0)
+    wanted.must_wait = step["must_wait"]
+    wanted.is_urgent = step["urgent"]
+    # an item of a batch, as the transcript has it
+    item = JSON.parse(wanted.item)
+    expect(step["operation"].all? { |name, value| item[name] == value }, item)
+    @operations[step["ask"]] = Operation.new(wanted, Thread::Queue.new)
+    @coalescer.add(@operations[step["ask"]])
+  end
+
+  def wanted_of(name, of, wait_ms)
+    kind = of.delete("operation")
+    if kind == "acquire"
+      wanted = Wanted.new(resources: of["resources"] || [of["resource"]], limit: of["limit"],
+                          shared: of["mode"] == "shared")
+      body = wanted.body
+      body["wait_ms"] = wait_ms if wait_ms.positive?
+      return Send.new(http_method: "POST", headers: { "Idempotency-Key" => name }, body: body,
+                      timeout_ms: 5000, wait_ms: wait_ms, scope: wanted.scope)
+    end
+    id = of.delete("id")
+    Send.new(http_method: kind == "extend" ? "PUT" : "DELETE", path: "/locks/#{id}",
+             headers: { "X-Lock-Token" => of.delete("token") }, body: of, timeout_ms: 5000,
+             scope: Scope.new([id]))
+  end
+
+  def do_leaves(step)
+    request = @departing.shift or raise "nothing leaves"
+    @under_way << request
+    expect(names(request) == step["leaves"], names(request))
+    is_batch = step["batch"] || request.operations.size > 1
+    expect((request.wanted.path == "/batch") == is_batch, request.wanted)
+    expect(request.wanted.wait_ms == (step["wait_ms"] || 0), request.wanted)
+  end
+
+  def do_lands(step)
+    request = under_way(step["lands"])
+    @under_way.delete(request)
+    body = step["results"] ? { "results" => step["results"].map { |of| result(of) } } : {}
+    answer = Answer.new(step["answer"] == "lost" ? 0 : step["answer"], body)
+    told = @coalescer.landed(request, answer).reject(&:has_left)
+    told = told.to_h { |operation| [@operations.key(operation), operation.answer.status] }
+    expect(told == step["told"], told)
+  end
+
+  def result(status)
+    { "status" => status, status < 300 ? "grant" : "problem" => {} }
+  end
+
+  def do_overdue(step)
+    @coalescer.ended(under_way(step["overdue"]))
+  end
+
+  # As the Dispatcher does.
+  def do_gives_up(step)
+    operation = @operations[step["gives_up"]]
+    operation.has_left = true
+    @coalescer.remove(operation) unless operation.request
+  end
+end
 
 passed = failed = 0
 Dir["#{ROOT}/tests/protocol/*.json"].sort.each do |file|
-  next if SKIPPED.include?(File.basename(file))
-
   content = JSON.parse(File.read(file))
   content["transcripts"].each do |transcript|
     steps = (content[transcript["begins"]] || []) + transcript["steps"]
@@ -341,7 +453,8 @@ Dir["#{ROOT}/tests/protocol/*.json"].sort.each do |file|
       content["request"].merge("server" => step["asks"]).merge(step.reject { |name, _| name == "asks" })
     end
     begin
-      Player.new(transcript, content["grant"] || {}).play
+      kind = transcript["talk"] == "together" ? Together : Player
+      kind.new(transcript, content["grant"] || {}).play
       passed += 1
     rescue StandardError => e
       failed += 1

@@ -3,15 +3,54 @@
 require "json"
 
 module Redlockd
+  # What an operation is about: two with a resource in common may be in one batch only
+  # if they have the same group. nil: they exclude each other.
+  Scope = Struct.new(:names, :group)
+
   # A request that a talk wants to be sent.
   #
   # timeout_ms: for the connection, and for the response. wait_ms: how much later
   # the response may come, as the server waits. url: of the replica; nil: of the
-  # first that is not avoided.
-  Send = Struct.new(:http_method, :path, :headers, :body, :timeout_ms, :wait_ms, :url,
-                    keyword_init: true) do
+  # first that is not avoided. scope: of an acquire, an extend or a release, which may go
+  # in a batch; nil: of other requests. is_urgent: there is no time to wait for other
+  # requests. must_wait: others hold the lock. is_try: it may wait, and was sent without
+  # that. operation: as which it was sent.
+  Send = Struct.new(:http_method, :path, :headers, :body, :timeout_ms, :wait_ms, :url, :scope,
+                    :is_urgent, :must_wait, :is_try, :operation, keyword_init: true) do
     def initialize(wait_ms: 0, headers: {}, **rest)
       super
+    end
+
+    def token
+      headers["X-Lock-Token"]
+    end
+
+    # The same as an item of a batch, in JSON.
+    def item
+      @item ||= JSON.generate(
+        case http_method
+        when "POST"
+          { "operation" => "acquire", **body.except("wait_ms"),
+            "idempotency_key" => headers["Idempotency-Key"] }
+        when "PUT" then { "operation" => "extend", **of_lock, **body }
+        else { "operation" => "release", **of_lock }
+        end
+      )
+    end
+
+    # Beside other requests.
+    def try_once
+      return unless wait_ms.positive?
+
+      self.wait_ms = 0
+      body.delete("wait_ms")
+      self.is_try = true
+    end
+
+    private
+
+    def of_lock
+      { "id" => path.split("/")[2], "token" => token }
     end
   end
 
@@ -81,6 +120,8 @@ module Redlockd
 
     # Whether the server that gave it works.
     def good?
+      return results.any?(&:good?) if results
+
       @status.between?(200, 499) && @status != 408 && !limit? && !denial?
     end
 
@@ -108,6 +149,17 @@ module Redlockd
       after_ms.is_a?(Numeric) ? [after_ms, 0].max : 0
     end
 
+    # Of a batch: what came of each operation; nil: it is no response to a batch.
+    def results
+      of = @body["results"]
+      @results ||= of.map { |one| result(one) } if @status == 200 && of.is_a?(Array)
+    end
+
+    # Of an operation of a batch whose response does not have it.
+    def without_result
+      Answer.failure(LOST, "no response to a batch", @url, @sent_ms)
+    end
+
     # Whether something else than redlockd has refused it, whose problems have a code.
     def from_elsewhere?
       @status >= 300 && code.empty?
@@ -120,6 +172,17 @@ module Redlockd
         detail = "not from redlockd (#{kind.empty? ? 'no Content-Type' : kind})"
       end
       "#{"#{@status} " if @status.positive?}#{detail}".rstrip
+    end
+
+    private
+
+    def result(one)
+      return without_result unless one.is_a?(Hash)
+
+      body = one.values_at("grant", "release", "problem").compact.first
+      return without_result unless one["status"].is_a?(Integer) && body.is_a?(Hash)
+
+      Answer.new(one["status"], body, url: @url, sent_ms: @sent_ms, is_repeated: @is_repeated)
     end
   end
 end

@@ -5,10 +5,10 @@ require "uri"
 
 module Redlockd
   # Carries out talks with net/http, over connections that are kept. Threads may share
-  # it. A forked child gets connections of its own.
+  # it: see Dispatcher. A forked child gets connections and operations of its own.
   class Caller
     # A request that has no response so long after it should have one marks its
-    # replica: others ask another one meanwhile.
+    # replica: others ask another one meanwhile. It no longer has a place.
     OVERDUE_MS = 500
     KEPT_S = 60
     # before a byte of the response: the server may have closed a kept connection
@@ -48,8 +48,7 @@ module Redlockd
       @identity = identity
       @targets = replicas.urls.to_h { |url| [url, URI.parse(url)] }
       @mutex = Mutex.new
-      @idle = {}
-      @process = Process.pid
+      @process = nil
       @replicas.probe = method(:probe)
     end
 
@@ -59,17 +58,39 @@ module Redlockd
       yield method(:perform).to_proc
     end
 
+    # Internal: of Renewals. What is wanted together.
+    def add(operations)
+      own { @dispatcher }.add(operations)
+    end
+
+    # Internal: of Renewals.
+    def carry(request)
+      own { @dispatcher }.carry(request)
+    end
+
     def close
-      @mutex.synchronize do
-        @idle.each_value { |kept| kept.each { |connection| hang_up(connection) } } if @process == Process.pid
-        @idle = {}
-      end
+      idle = own { @idle.tap { @idle = {} } }
+      idle.each_value { |kept| kept.each { |connection| hang_up(connection) } }
     end
 
     private
 
+    # With what is this process's own, and the mutex.
+    def own
+      @mutex.synchronize do
+        unless @process == Process.pid # else it is the parent's
+          @idle = {}
+          @dispatcher = Dispatcher.new { |wanted, &overdue| ask(wanted, &overdue) }
+          @process = Process.pid
+        end
+        yield
+      end
+    end
+
     def perform(step)
-      return ask(step) if step.is_a?(Send)
+      if step.is_a?(Send)
+        return step.scope ? own { @dispatcher }.ask(step) : ask(step)
+      end
 
       until_ms = Clock.now_ms + step.ms
       while (left_ms = until_ms - Clock.now_ms).positive?
@@ -81,20 +102,23 @@ module Redlockd
       Workers.call { run { |step| Talk.new(@replicas, 0).probe(url, &step) } }
     end
 
-    def ask(wanted)
+    # Calls the block when the response is overdue, perhaps twice.
+    def ask(wanted, &overdue)
       url = wanted.url || @replicas.choose
       used = @identity.authorization
-      answer = exchange(wanted, url, used)
-      answer = exchange(wanted, url, @identity.authorization) if answer.status == 401 && @identity.refresh(used)
-      answer
+      answer = exchange(wanted, url, used, &overdue)
+      return answer unless answer.status == 401 && @identity.refresh(used)
+
+      exchange(wanted, url, @identity.authorization, &overdue)
     end
 
-    def exchange(wanted, url, authorization)
+    def exchange(wanted, url, authorization, &overdue)
       sent_ms = Clock.now_ms
       is_overdue = false
       timer = Timers.at(sent_ms + wanted.wait_ms + OVERDUE_MS) do
         is_overdue = true
         @replicas.avoid(url)
+        overdue&.call
       end
       response, is_repeated = over_connection(wanted, url, request(wanted, url, authorization))
       answer = Answer.read(response.code.to_i, response.body, retry_after: response["Retry-After"],
@@ -142,6 +166,10 @@ module Redlockd
           end
         end
         is_done = true
+      rescue Unsent => e
+        raise unless is_repeated
+
+        raise IOError, e.message # the first one may have arrived
       rescue Connection::Ended
         is_stale = true
         retry
@@ -196,17 +224,11 @@ module Redlockd
     end
 
     def take(url)
-      @mutex.synchronize do
-        unless @process == Process.pid
-          @process = Process.pid
-          @idle = {} # they are the parent's
-        end
-        @idle[url]&.pop
-      end
+      own { @idle[url]&.pop }
     end
 
     def keep(url, connection)
-      @mutex.synchronize { (@idle[url] ||= []) << connection }
+      own { (@idle[url] ||= []) << connection }
     end
 
     def hang_up(connection)
@@ -232,7 +254,7 @@ module Redlockd
       end
       if wanted.body
         one["Content-Type"] = "application/json"
-        one.body = JSON.generate(wanted.body)
+        one.body = wanted.body.is_a?(String) ? wanted.body : JSON.generate(wanted.body)
       end
       one
     end

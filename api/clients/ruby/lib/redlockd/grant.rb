@@ -49,12 +49,22 @@ module Redlockd
                   :is_done, # the talk of the release has ended with a loss
                   :wants_shared # a downgrade has begun: from now on, each extend asks for it
 
-    def initialize(name, grant)
-      @name = name
+    def initialize(wanted, grant)
+      @wanted = wanted
+      @name = wanted.name
       @grant = grant
       @slots = grant.slots
       @wants_shared = grant.is_shared
       @mutex = Mutex.new
+    end
+
+    # Of what has its token.
+    def scope
+      if @wanted.limit # each slot is a lock
+        Scope.new(@slots.map { |slot| "#{@name}\n#{slot}" })
+      else
+        Scope.new(@wanted.resources, @grant.is_shared ? :readers : nil)
+      end
     end
 
     def extended(grant)

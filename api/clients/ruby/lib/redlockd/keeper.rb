@@ -4,6 +4,8 @@ module Redlockd
   # Extends a lock while it is held, and notices when it is lost: also while a server
   # takes its time.
   class Keeper
+    attr_reader :caller
+
     # on_loss: called once, with the LockLost, by a thread that must not wait.
     def initialize(hold, caller, talk, on_loss)
       @hold = hold
@@ -12,6 +14,7 @@ module Redlockd
       @on_loss = on_loss
       @mutex = Mutex.new
       @is_renewing = @is_last = @is_stopped = @is_forgotten = false
+      @rests_until_ms = 0.0 # after a renewal that raised
       @mutex.synchronize { schedule }
     end
 
@@ -47,6 +50,31 @@ module Redlockd
       @on_loss.call(@hold.loss)
     end
 
+    # Extends it once; yields what to do, and goes on with what came of that.
+    def renew(&step)
+      is_extended = @talk.extend(@hold, &step)
+      @mutex.synchronize do
+        @is_renewing = false
+        @is_last = !is_extended
+        schedule
+      end
+    rescue LockLost => e
+      lose(e)
+    end
+
+    # The renewal raised, as a logger may.
+    def renew_later
+      @mutex.synchronize do
+        @is_renewing = false
+        @rests_until_ms = Clock.now_ms + @hold.remaining_ms / 4
+        schedule
+      end
+    end
+
+    def stopped?
+      @is_stopped || @is_forgotten
+    end
+
     private
 
     # With the mutex.
@@ -56,7 +84,11 @@ module Redlockd
       Timers.cancel(@timer) if @timer
       grant = @hold.grant
       rests = @is_renewing || @is_last
-      @timer = Timers.at(rests ? grant.work_until_ms : [grant.renew_at_ms, grant.work_until_ms].min) { wake }
+      @timer = Timers.at(rests ? grant.work_until_ms : [renew_at_ms, grant.work_until_ms].min) { wake }
+    end
+
+    def renew_at_ms
+      [@hold.grant.renew_at_ms, @rests_until_ms].max
     end
 
     def wake
@@ -64,34 +96,13 @@ module Redlockd
       return lose(loss) if loss
 
       @mutex.synchronize do
-        return if @is_stopped || @is_forgotten
+        return if stopped?
 
-        if !@is_renewing && !@is_last && Clock.now_ms >= @hold.grant.renew_at_ms
+        if !@is_renewing && !@is_last && Clock.now_ms >= renew_at_ms
           @is_renewing = true
-          Workers.call { renew }
+          Renewals.add(self)
         end
         schedule
-      end
-    end
-
-    def renew
-      is_extended = @caller.run { |step| @talk.extend(@hold, &unless_stopped(step)) }
-      @mutex.synchronize do
-        @is_renewing = false
-        @is_last = !is_extended
-        schedule
-      end
-    rescue LockLost => e
-      lose(e)
-    rescue StopIteration
-      nil # the lock was released meanwhile
-    end
-
-    def unless_stopped(step)
-      lambda do |wanted|
-        raise StopIteration if @is_stopped || @is_forgotten
-
-        step.call(wanted)
       end
     end
   end

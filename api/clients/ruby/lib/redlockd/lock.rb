@@ -143,7 +143,7 @@ module Redlockd
 
       Thread.handle_interrupt(Object => :never) do
         grant = granted(wanted)
-        hold = Hold.new(wanted.name, grant)
+        hold = Hold.new(wanted, grant)
         @process = Process.pid
         wants_to_know = @interrupt || @on_loss
         @keeper = Keeper.new(hold, @client.caller, @client.talk,
@@ -170,9 +170,12 @@ module Redlockd
     def give_back(wanted, attempt)
       client = @client
       thread = Workers.call_before_end do
-        client.caller.run { |step| client.talk.give_back(wanted, attempt, &step) }
+        grant = attempt.settle
+        if grant || attempt.may_be_granted
+          client.caller.run { |step| client.talk.give_back(wanted, attempt, grant, &step) }
+        end
       end
-      thread.join(GIVE_BACK_S)
+      thread&.join(GIVE_BACK_S)
     end
 
     # If this is interrupted, a thread goes on.

@@ -11,6 +11,7 @@ module Redlockd
     BACKOFF_LAST_MS = 2000.0
     # a response to a watch that reports nothing new should take its time
     POLL_MS = 1000.0
+    URGENT_MS = 1000.0 # an extend with less time left waits for no other request
 
     def initialize(replicas, timeout_ms, logger = nil)
       @replicas = replicas
@@ -35,6 +36,7 @@ module Redlockd
         denials = answer.denial? ? denials + 1 : 0
         if answer.held?
           raise attempt.ended(held(wanted, answer)) if left_ms <= 0
+          next if attempt.waits_now?
 
           unless answer.body["waited_ms"].to_i.positive? # it did not wait
             delay_ms = answer.retry_after_ms.positive? ? answer.retry_after_ms : backoff_ms(0, nil)
@@ -60,22 +62,26 @@ module Redlockd
       end
     end
 
-    # Of an acquire that was given up: releases what it may have been granted.
-    def give_back(wanted, attempt, &step)
+    # Of an acquire that was given up: releases what it may have been granted. grant:
+    # what it is known to have been granted.
+    def give_back(wanted, attempt, grant = nil, &step)
       was_lost = false
       failures = 0
       while failures <= @replicas.size
-        answer = yield attempt.ask_again(@timeout_ms)
-        grant = Grant.read(answer)
+        unless grant
+          answer = yield attempt.ask_again(@timeout_ms)
+          grant = Grant.read(answer)
+        end
         if grant
           begin
-            return release(Hold.new(wanted.name, grant), &step)
+            return release(Hold.new(wanted, grant), &step)
           rescue LockLost
             # the request that was given up may have come later than this one, and
             # have taken its place
             return if was_lost
           end
           was_lost = true
+          grant = nil
           next
         end
         return if answer.final? && !answer.denial? # others hold it: nothing was granted
@@ -104,7 +110,8 @@ module Redlockd
         # another replica can be asked.
         answer = yield Send.new(http_method: "PUT", path: "/locks/#{hold.grant.id}/extend",
                                 headers: { "X-Lock-Token" => hold.grant.token }, body: body,
-                                timeout_ms: [@timeout_ms, left_ms / 4].min)
+                                timeout_ms: [@timeout_ms, left_ms / 4].min,
+                                scope: hold.scope, is_urgent: left_ms < URGENT_MS)
         grant = Grant.read(answer)
         if grant
           hold.extended(grant)
@@ -155,7 +162,7 @@ module Redlockd
         failures += 1
         answer = yield Send.new(http_method: "DELETE", path: "/locks/#{hold.grant.id}",
                                 headers: { "X-Lock-Token" => hold.grant.token },
-                                timeout_ms: @timeout_ms)
+                                timeout_ms: @timeout_ms, scope: hold.scope)
         return if answer.status == 200
 
         if answer.ended?

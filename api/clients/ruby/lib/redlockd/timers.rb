@@ -16,6 +16,14 @@ module Redlockd
     end
   end
 
+  # A thread of this package. A thread inherits the mask of interrupts; with that of an
+  # acquire, it could not be killed, and the end of the program would wait for it.
+  class Background < Thread
+    def initialize(&block)
+      super { Thread.handle_interrupt(Object => :immediate, &block) }
+    end
+  end
+
   # One thread of this process that calls blocks, each at its moment of Clock. The
   # blocks must not wait for anything.
   class Timers
@@ -41,7 +49,7 @@ module Redlockd
     def add(moment_ms, block)
       timer = Timer.new(moment_ms, block)
       @mutex.synchronize do
-        @thread ||= Thread.new { run }
+        begin_thread unless @thread&.alive? # a program may kill all threads but its own
         place = @timers.bsearch_index { |other| other.at_ms <= moment_ms } || @timers.size
         @timers.insert(place, timer)
         @moved.signal if moment_ms < @wakes_at
@@ -55,6 +63,12 @@ module Redlockd
     end
 
     private
+
+    def begin_thread
+      @thread = Background.new { run }
+    rescue ThreadError
+      raise unless Thread.current.status == "aborting" # at the end of the program
+    end
 
     def run
       Thread.current.name = "redlockd timers"
@@ -95,15 +109,17 @@ module Redlockd
       end
 
       # The same in a thread of its own, for which the end of the program waits, two
-      # seconds at most.
+      # seconds at most. nil: no thread can be made any more, as the program ends.
       def call_before_end(&block)
-        thread = Thread.new(&block)
+        thread = Background.new(&block)
         thread.report_on_exception = false
         LAST.synchronize do
           at_exit { finish } if @last.nil?
           @last = (@last || []).select(&:alive?) << thread
         end
         thread
+      rescue ThreadError
+        nil
       end
 
       private
@@ -121,7 +137,9 @@ module Redlockd
     LAST = Mutex.new
     private_constant :LAST
 
-    def initialize
+    # few: more threads than that are not made at once.
+    def initialize(few = FEW)
+      @few = few
       @mutex = Mutex.new
       @asked = ConditionVariable.new
       @blocks = []
@@ -132,7 +150,7 @@ module Redlockd
       has_thread = @mutex.synchronize do
         @blocks << block
         @asked.signal
-        !short? || spawn(FEW)
+        !short? || spawn(@few)
       end
       help_later unless has_thread
     end
@@ -158,7 +176,7 @@ module Redlockd
     def spawn(most)
       return false if @count >= most
 
-      Thread.new { run }
+      Background.new { run }
       @count += 1
       true
     rescue ThreadError
@@ -174,21 +192,30 @@ module Redlockd
           warn("redlockd: #{e.full_message}")
         end
       end
+    ensure # also if it is killed
+      @mutex.synchronize { @count -= 1 }
     end
 
+    # nil: there was none for a while.
     def take
       @mutex.synchronize do
-        while @blocks.empty?
-          @idle += 1
-          @asked.wait(@mutex, IDLE_S)
-          @idle -= 1
-          if @blocks.empty?
-            @count -= 1
-            return
-          end
-        end
+        wait if @blocks.empty?
         @blocks.shift
       end
+    end
+
+    def wait
+      @idle += 1
+      @asked.wait(@mutex, IDLE_S)
+    ensure
+      @idle -= 1
+    end
+  end
+
+  # Those that send batches. Others wait for them, so there is one for each.
+  class Senders < Workers
+    def initialize
+      super(MOST)
     end
   end
 end

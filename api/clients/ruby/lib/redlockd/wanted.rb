@@ -19,6 +19,11 @@ module Redlockd
       resources.join(", ")
     end
 
+    # Of an acquire.
+    def scope
+      Scope.new(resources, if limit then :permits elsif shared then :readers end)
+    end
+
     # Of the request that asks for it.
     def body
       of = resources.size > 1 ? { "resources" => resources } : { "resource" => resources.first }
@@ -42,7 +47,8 @@ module Redlockd
 
     def initialize(wanted)
       @wanted = wanted
-      @key = SecureRandom.hex(16) # as secret as a token
+      @must_wait = false # a try has found the lock held
+      new_key
     end
 
     def ended(error)
@@ -54,7 +60,29 @@ module Redlockd
       body = @wanted.body
       body["wait_ms"] = wait_ms if wait_ms.positive?
       @is_open = true
-      request(body, timeout_ms, wait_ms)
+      @asked = request(body, timeout_ms, wait_ms)
+      @asked.must_wait = @must_wait && wait_ms.positive?
+      @asked
+    end
+
+    # Whether the last request was a try that has found the lock held. From now on, each
+    # request waits. The first has another key: a server undoes it if its client leaves,
+    # but not a repeat.
+    def waits_now?
+      return false unless @asked.is_try
+
+      new_key unless may_be_granted
+      @must_wait = true
+    end
+
+    # Of one that was given up. Returns the Grant that its last request got, after the
+    # response if that is in a batch; nil: it got none.
+    def settle
+      answer = @asked&.operation&.outcome if is_open
+      return unless answer
+
+      self.may_be_granted ||= !answer.grants_nothing?
+      Grant.read(answer)
     end
 
     # The same again, to find out whether it was granted.
@@ -64,9 +92,13 @@ module Redlockd
 
     private
 
+    def new_key
+      @key = SecureRandom.hex(16) # as secret as a token
+    end
+
     def request(body, timeout_ms, wait_ms)
       Send.new(http_method: "POST", path: "/locks", headers: { "Idempotency-Key" => @key },
-               body: body, timeout_ms: timeout_ms, wait_ms: wait_ms)
+               body: body, timeout_ms: timeout_ms, wait_ms: wait_ms, scope: @wanted.scope)
     end
   end
 end
