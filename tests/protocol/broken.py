@@ -123,6 +123,12 @@ PACKAGES = {
               "if self.may_be_done || answer.is_repeated {", "if false {"),
         Break("an extend leaves time for another replica", "src/talk.rs",
               "self.rules.timeout_ms.min(left_ms / 4.0)", "self.rules.timeout_ms"),
+        Break("two short requests are under way at most", "src/coalesce.rs",
+              "PLACES: usize = 2;", "PLACES: usize = 3;"),
+        Break("an acquire beside others is tried once", "src/coalesce.rs",
+              "                && calls[0].is_tried_once()", "                && false"),
+        Break("an extend without time takes no place", "src/coalesce.rs",
+              "call.has(|operation| operation.is_urgent)", "false"),
     ]),
     "go": Package("api/clients/go", ["go", "test", "-count=1", "."], [
         Break("a repeat has the key of the first request", "acquire.go",

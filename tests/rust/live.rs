@@ -1,9 +1,12 @@
 //! Stories of the crate for Rust over a redlockd at REDLOCKD_URL; run.sh puts them
 //! into a copy of the crate.
 
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,6 +26,82 @@ fn until_free(resource: &str, limit: Duration) {
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(other.get(resource).unwrap(), None);
+}
+
+/// Stands before the first redlockd, and counts the requests.
+#[derive(Default)]
+struct Proxy {
+    requests: AtomicUsize,
+    batches: AtomicUsize,
+    /// So many responses to batches are cut off.
+    cuts: AtomicUsize,
+    /// Responses wait.
+    is_paused: Mutex<bool>,
+    moved: Condvar,
+}
+
+impl Proxy {
+    fn client() -> (Arc<Proxy>, Client) {
+        let proxy = Arc::new(Proxy::default());
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serves = Arc::clone(&proxy);
+        thread::spawn(move || {
+            for socket in listener.incoming() {
+                let serves = Arc::clone(&serves);
+                thread::spawn(move || serves.serve(socket.unwrap()));
+            }
+        });
+        (proxy, Client::new(&url).unwrap())
+    }
+
+    fn pause(&self, is_paused: bool) {
+        *self.is_paused.lock().unwrap() = is_paused;
+        self.moved.notify_all();
+    }
+
+    fn serve(self: Arc<Self>, mut here: TcpStream) {
+        let urls = std::env::var("REDLOCKD_URL").unwrap();
+        let server = urls
+            .split(',')
+            .next()
+            .unwrap()
+            .trim_start_matches("http://");
+        let mut there = TcpStream::connect(server).unwrap();
+        let (mut from, mut to) = (there.try_clone().unwrap(), here.try_clone().unwrap());
+        let (asks, cuts) = mpsc::channel();
+        let responds = Arc::clone(&self);
+        thread::spawn(move || {
+            let mut bytes = [0; 65536];
+            loop {
+                let count = from.read(&mut bytes).unwrap_or(0);
+                let paused = responds.is_paused.lock().unwrap();
+                drop(responds.moved.wait_while(paused, |paused| *paused).unwrap());
+                let is_cut = count > 0 && cuts.try_recv() == Ok(true);
+                if count == 0 || is_cut || to.write_all(&bytes[..count]).is_err() {
+                    let _ = to.shutdown(Shutdown::Both);
+                    return;
+                }
+            }
+        });
+        let mut bytes = [0; 65536];
+        loop {
+            let count = here.read(&mut bytes).unwrap_or(0);
+            let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
+            if text.contains(" HTTP/1.1\r\n") {
+                self.requests.fetch_add(1, SeqCst);
+                let is_batch = text.starts_with("POST /batch");
+                self.batches.fetch_add(usize::from(is_batch), SeqCst);
+                let fewer = |left: usize| left.checked_sub(1);
+                let is_cut = is_batch && self.cuts.fetch_update(SeqCst, SeqCst, fewer).is_ok();
+                let _ = asks.send(is_cut);
+            }
+            if count == 0 || there.write_all(&bytes[..count]).is_err() {
+                let _ = there.shutdown(Shutdown::Write);
+                return;
+            }
+        }
+    }
 }
 
 #[test]
@@ -284,4 +363,127 @@ fn threads_share_a_client_and_one_of_them_holds_the_lock() {
     });
     client.close_idle();
     assert_eq!(client.get("shared by threads").unwrap(), None);
+}
+
+#[test]
+fn many_threads_cost_few_requests_and_no_operation_is_lost() {
+    let (proxy, client) = Proxy::client();
+    proxy.cuts.store(3, SeqCst); // of an acquire, the lock is got again
+    let tokens = Mutex::new(HashSet::new());
+    thread::scope(|threads| {
+        for thread in 0..64 {
+            let (client, tokens) = (&client, &tokens);
+            threads.spawn(move || {
+                for _ in 0..20 {
+                    let lock = client.lock(&format!("crowd:{thread}"));
+                    let guard = lock.acquire().unwrap();
+                    assert!(tokens.lock().unwrap().insert(guard.fencing_token()));
+                    guard.release().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(tokens.lock().unwrap().len(), 64 * 20);
+    assert_eq!(client.locks("crowd:").count(), 0);
+    let (all, batches) = (proxy.requests.load(SeqCst), proxy.batches.load(SeqCst));
+    assert_eq!(proxy.cuts.load(SeqCst), 0);
+    assert!(
+        all < 64 * 20 * 2 / 8,
+        "{all} requests, {batches} of them batches"
+    );
+}
+
+/// Calls `job` in so many threads, and `meanwhile` in this one.
+fn at_once<T: Send>(
+    count: usize,
+    job: impl Fn(usize) -> T + Sync,
+    meanwhile: impl FnOnce(),
+) -> Vec<T> {
+    let job = &job;
+    thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for n in 0..count {
+            threads.push(scope.spawn(move || job(n)));
+        }
+        meanwhile();
+        let threads = threads.into_iter();
+        threads.map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn each_operation_of_a_batch_has_its_own_error() {
+    let (proxy, client) = Proxy::client();
+    let other = self::client();
+    let held = other.lock("own:7").owner("web-3").acquire().unwrap();
+    proxy.pause(true);
+    let acquire = |n| {
+        client
+            .lock(&format!("own:{n}"))
+            .wait(Duration::ZERO)
+            .acquire()
+    };
+    let results = at_once(20, acquire, || {
+        thread::sleep(SECOND / 4);
+        proxy.pause(false);
+    });
+    for (n, result) in results.into_iter().enumerate() {
+        match (n, result) {
+            (7, Err(Error::Held { holder, .. })) => {
+                assert_eq!(holder.owner.as_deref(), Some("web-3"));
+            }
+            (7, result) => panic!("{result:?}"),
+            (_, result) => result.unwrap().release().unwrap(),
+        }
+    }
+    assert!(proxy.batches.load(SeqCst) > 0);
+    held.release().unwrap();
+}
+
+#[test]
+fn what_is_cancelled_while_it_goes_with_others_leaves_no_lock() {
+    let (proxy, client) = Proxy::client();
+    let (cancel, other) = (Cancel::new(), self::client());
+    proxy.pause(true);
+    let acquire = |n| client.lock(&format!("left:{n}")).cancel(&cancel).acquire();
+    let mut began = Instant::now();
+    let results = at_once(40, acquire, || {
+        // beyond the half second after which those that are collected go
+        thread::sleep(SECOND);
+        began = Instant::now();
+        cancel.cancel();
+    });
+    assert!(began.elapsed() < SECOND * 4);
+    for result in results {
+        assert_eq!(result.unwrap_err(), Error::Cancelled);
+    }
+    assert!(other.locks("left:").count() > 10, "they are granted");
+    proxy.pause(false);
+    let end = Instant::now() + SECOND * 10;
+    while other.locks("left:").count() > 0 && Instant::now() < end {
+        thread::sleep(SECOND / 50);
+    }
+    assert_eq!(other.locks("left:").count(), 0);
+}
+
+#[test]
+fn locks_that_have_no_time_are_renewed_together() {
+    let (proxy, client) = Proxy::client();
+    let acquire = |n| {
+        client
+            .lock(&format!("soon:{n}"))
+            .ttl(SECOND * 8 / 5)
+            .acquire()
+    };
+    let guards = at_once(100, acquire, || ());
+    let before = proxy.requests.load(SeqCst);
+    thread::sleep(SECOND * 2);
+    let requests = proxy.requests.load(SeqCst) - before;
+    assert!(
+        (3..150).contains(&requests),
+        "{requests} requests for 300 extends or more"
+    );
+    for guard in guards {
+        guard.unwrap().check().unwrap();
+    }
 }

@@ -172,8 +172,8 @@ impl Client {
 
     /// Who holds the lock; `None`: nobody.
     pub fn get(&self, resource: &str) -> Result<Option<HeldLock>, Error> {
-        let mut talk = Ask::holder(&self.caller.rules, resource);
-        Ok(held(&self.caller.run(&mut talk)?))
+        let talk = Ask::holder(&self.caller.rules, resource);
+        Ok(held(&self.caller.run(talk)?))
     }
 
     /// The locks that are held, with resources that begin with the prefix. A lock that
@@ -213,8 +213,8 @@ impl Client {
     }
 
     fn force(&self, id: &str, which: &str) -> Result<bool, Error> {
-        let mut talk = Ask::force(&self.caller.rules, id, which);
-        Ok(!self.caller.run(&mut talk)?.is_empty())
+        let talk = Ask::force(&self.caller.rules, id, which);
+        Ok(!self.caller.run(talk)?.is_empty())
     }
 
     /// Closes the connections that are idle; the next call opens new ones.
@@ -305,8 +305,8 @@ impl Locks {
                 path.extend(["&", name, "=", value]);
             }
         }
-        let mut talk = Ask::new(&self.caller.rules, "the list", path, "locks");
-        let body = self.caller.run(&mut talk)?;
+        let talk = Ask::new(&self.caller.rules, "the list", path, "locks");
+        let body = self.caller.run(talk)?;
         let next = body.get("next_cursor").and_then(Value::as_str);
         self.cursor = next.map(str::to_owned);
         let locks = body.get("locks").and_then(Value::as_array);
@@ -355,8 +355,8 @@ impl Iterator for Watch {
 
     fn next(&mut self) -> Option<Self::Item> {
         let version = self.version.clone();
-        let mut talk = talk::Watch::new(&self.caller.rules, &self.resource, version);
-        match self.caller.run_until(&mut talk, &self.cancel) {
+        let talk = talk::Watch::new(&self.caller.rules, &self.resource, version);
+        match self.caller.run_until(talk, &self.cancel) {
             Ran::Stopped { .. } => None,
             Ran::Done(Err(error)) => Some(Err(error)),
             Ran::Done(Ok(lock)) => {

@@ -116,17 +116,21 @@ impl Keeper {
             return;
         }
         let is_due = now_ms() >= self.hold.grant().renew_at_ms;
-        if is_due && !state.is_renewing && !state.is_last {
-            state.is_renewing = true;
-            let keeper = Arc::clone(self);
-            self.caller.workers.call(Box::new(move || keeper.renew()));
-        }
+        let renews = is_due && !state.is_renewing && !state.is_last;
+        state.is_renewing |= renews;
         self.schedule(&mut state);
+        drop(state);
+        if renews {
+            let talk = Extend::new(&self.caller.rules, Arc::clone(&self.hold), None);
+            let keeper = Arc::clone(self);
+            let done = move |ran| keeper.renewed(ran);
+            let call = self.caller.begin(talk, &self.cancel, done);
+            self.caller.send_soon(call);
+        }
     }
 
-    fn renew(self: &Arc<Self>) {
-        let mut talk = Extend::new(&self.caller.rules, Arc::clone(&self.hold), None);
-        let result = match self.caller.run_until(&mut talk, &self.cancel) {
+    fn renewed(self: &Arc<Self>, ran: Ran<Extend>) {
+        let result = match ran {
             Ran::Done(result) => result,
             Ran::Stopped { .. } => return, // the lock was released meanwhile
         };

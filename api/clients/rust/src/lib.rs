@@ -21,6 +21,7 @@ mod caller;
 mod cancel;
 mod client;
 mod clock;
+mod coalesce;
 mod error;
 mod grant;
 mod http;
@@ -31,6 +32,8 @@ mod replicas;
 mod sync;
 mod talk;
 mod threads;
+#[cfg(test)]
+mod together;
 #[cfg(test)]
 mod transcripts;
 mod wanted;

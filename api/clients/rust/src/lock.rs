@@ -5,11 +5,12 @@ use std::time::Duration;
 use crate::caller::{Caller, Ran};
 use crate::cancel::Cancel;
 use crate::client::LAST;
+use crate::coalesce::Call;
 use crate::error::Error;
 use crate::grant::{Grant, Hold};
 use crate::keeper::{Keeper, OnLoss};
 use crate::talk::{duration, Acquire, Extend, GiveBack, Release};
-use crate::wanted::{Attempt, Wanted};
+use crate::wanted::Wanted;
 
 /// A lock to ask for: `Client::lock` makes it.
 #[derive(Clone)]
@@ -89,16 +90,44 @@ impl LockRequest {
     /// wait has passed.
     pub fn acquire(&self) -> Result<Guard, Error> {
         self.wanted.check()?;
-        let mut talk = Acquire::new(&self.caller.rules, self.wanted.clone());
-        match self.caller.run_until(&mut talk, &self.cancel) {
-            Ran::Done(result) => Ok(self.guard(result?)),
-            Ran::Stopped { is_open } => {
-                if is_open || talk.attempt.may_be_granted {
-                    self.give_back(talk.attempt);
-                }
-                Err(Error::Cancelled)
-            }
+        let (tell, told) = mpsc::channel();
+        let gives_up = tell.clone();
+        let done = move |result| drop(tell.send(Some(result)));
+        let call = self.begin(&self.cancel, done);
+        let _watching = self.cancel.on_cancel(move || drop(gives_up.send(None)));
+        self.caller.send_here(call);
+        match told.recv() {
+            Ok(Some(result)) => result,
+            // after a time-out it goes on in the background
+            _ => match told.recv_timeout(LAST) {
+                Ok(Some(result)) => result,
+                _ => Err(Error::Cancelled),
+            },
         }
+    }
+
+    /// Begins to acquire it. What it may have been granted is given back if it is
+    /// cancelled; `done` is called after that, and must not wait. A guard that nobody
+    /// takes is released.
+    fn begin(
+        &self,
+        cancel: &Cancel,
+        done: impl FnOnce(Result<Guard, Error>) + Send + 'static,
+    ) -> Option<Call> {
+        let request = self.clone();
+        let last = self.caller.workers.last();
+        let talk = Acquire::new(&self.caller.rules, self.wanted.clone());
+        self.caller.begin(talk, cancel, move |ran| match ran {
+            Ran::Done(result) => done(result.map(|grant| request.guard(grant))),
+            Ran::Stopped { talk, is_open } => {
+                if !is_open && !talk.attempt.may_be_granted {
+                    return done(Err(Error::Cancelled));
+                }
+                let caller = request.caller;
+                let talk = GiveBack::new(&caller.rules, talk.attempt);
+                caller.finish(talk, last, None, || done(Err(Error::Cancelled)));
+            }
+        })
     }
 
     /// Acquires the lock if it is free, and does not wait; `None`: somebody else holds
@@ -111,7 +140,7 @@ impl LockRequest {
     }
 
     fn guard(&self, grant: Grant) -> Guard {
-        let hold = Arc::new(Hold::new(self.wanted.name(), grant));
+        let hold = Arc::new(Hold::new(self.wanted.resources.clone(), grant));
         let caller = Arc::clone(&self.caller);
         let keeper = Keeper::begin(caller, Arc::clone(&hold), self.on_loss.clone());
         Guard {
@@ -120,21 +149,6 @@ impl LockRequest {
             keeper,
             is_released: false,
         }
-    }
-
-    fn give_back(&self, attempt: Attempt) {
-        let caller = Arc::clone(&self.caller);
-        let (done, is_done) = mpsc::channel();
-        self.caller.workers.call_before_end(Box::new(move || {
-            let mut talk = GiveBack::new(&caller.rules, attempt);
-            if let Err(error) = caller.run(&mut talk) {
-                caller.rules.warn(&error.to_string());
-            }
-            // nobody may wait for it any more
-            let _ = done.send(());
-        }));
-        // after a time-out it goes on in the background
-        let _ = is_done.recv_timeout(LAST);
     }
 }
 
@@ -192,9 +206,8 @@ impl Guard {
         self.change(Extend::downgrade(&self.caller.rules, hold))
     }
 
-    fn change(&self, mut talk: Extend) -> Result<(), Error> {
-        let result = self.caller.run(&mut talk);
-        match result {
+    fn change(&self, talk: Extend) -> Result<(), Error> {
+        match self.caller.run(talk) {
             Err(error @ Error::Lost(_)) => Err(self.keeper.lose(error)),
             Err(error) => Err(error),
             Ok(_) => {
@@ -212,8 +225,8 @@ impl Guard {
         self.keeper.stop();
         let loss = self.hold.find_loss();
         // A lost lock is released, too: of several resources, some may be locked.
-        let mut talk = Release::new(&self.caller.rules, Arc::clone(&self.hold));
-        let result = self.caller.run(&mut talk);
+        let talk = Release::new(&self.caller.rules, Arc::clone(&self.hold));
+        let result = self.caller.run(talk);
         loss.map_or(result, Err)
     }
 }
@@ -225,14 +238,9 @@ impl Drop for Guard {
         }
         self.keeper.stop();
         let loss = self.hold.find_loss();
-        let mut talk = Release::new(&self.caller.rules, Arc::clone(&self.hold));
-        let caller = Arc::clone(&self.caller);
-        self.caller.workers.call_before_end(Box::new(move || {
-            let result = caller.run(&mut talk);
-            if let Err(error) = loss.map_or(result, Err) {
-                caller.rules.warn(&error.to_string());
-            }
-        }));
+        let talk = Release::new(&self.caller.rules, Arc::clone(&self.hold));
+        let last = self.caller.workers.last();
+        self.caller.finish(talk, last, loss, || ());
     }
 }
 
