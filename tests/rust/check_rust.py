@@ -17,6 +17,7 @@ SOURCE = ROOT / "api/clients/rust"
 COPY = ROOT / "build/rust/crate"
 ONCE = ROOT / "build/rust/target/debug/examples/once"
 LIMIT_S = 500
+ASYNC = "--features", "tokio"
 
 
 def cargo(*arguments, folder=COPY, **variables):
@@ -46,14 +47,16 @@ class Package(Alike, Crate):
                 timeout=60, env={**os.environ, "REDLOCKD_URL": url})
 
     def test_the_transcripts(self):
-        self.assert_tested(cargo("test", "--lib"), 10)
+        self.assert_tested(cargo("test", "--lib", *ASYNC), 10)
 
     def test_lints(self):
         self.assert_passes(cargo("fmt", "--check"))
-        self.assert_passes(cargo("clippy", "--all-targets", "--", "-D", "warnings"))
+        self.assert_passes(cargo("clippy", "--all-targets", *ASYNC, "--",
+                                 "-D", "warnings"))
 
     def test_documentation(self):
-        self.assert_passes(cargo("doc", "--no-deps", RUSTDOCFLAGS="-D warnings"))
+        self.assert_passes(cargo("doc", "--no-deps", *ASYNC,
+                                 RUSTDOCFLAGS="-D warnings"))
 
     def test_the_package(self):
         self.assert_passes(cargo("package", "--allow-dirty"))
@@ -67,10 +70,10 @@ class Package(Alike, Crate):
         variants = re.findall(r"^    ([A-Z]\w+)(?: \{|\(|,)",
                               (SOURCE / "src/error.rs").read_text(), re.M)
         self.assertGreater(len(variants), 8)
-        methods = [name for file in ("client", "lock")
-                   for name in re.findall(r"^    pub fn (\w+)",
+        methods = [name for file in ("asynchronous", "client", "lock")
+                   for name in re.findall(r"^    pub (?:async )?fn (\w+)",
                                           (SOURCE / f"src/{file}.rs").read_text(), re.M)]
-        self.assertGreater(len(methods), 25)
+        self.assertGreater(len(methods), 35)
         for name in {*variants, *methods}:
             self.assertRegex(text, rf"`(Client::)?{name}\b", name)
 
@@ -79,11 +82,11 @@ class Stories(Case, Crate):
     options = "--max-ttl-ms", "60000"
 
     def test_they_hold(self):
-        done = cargo("test", "--test", "live", REDLOCKD_URL=",".join(self.urls))
-        self.assert_tested(done, 12)
+        done = cargo("test", "--test", "live", *ASYNC, REDLOCKD_URL=",".join(self.urls))
+        self.assert_tested(done, 20)
 
     def test_what_the_readme_shows(self):
         shown = blocks("rust")
         self.assertGreaterEqual(len(shown), 4)
-        done = cargo("test", "--doc", REDLOCKD_URL=",".join(self.urls))
+        done = cargo("test", "--doc", *ASYNC, REDLOCKD_URL=",".join(self.urls))
         self.assert_tested(done, len(shown) + 1)

@@ -459,11 +459,7 @@ fn what_is_cancelled_while_it_goes_with_others_leaves_no_lock() {
     }
     assert!(other.locks("left:").count() > 10, "they are granted");
     proxy.pause(false);
-    let end = Instant::now() + SECOND * 10;
-    while other.locks("left:").count() > 0 && Instant::now() < end {
-        thread::sleep(SECOND / 50);
-    }
-    assert_eq!(other.locks("left:").count(), 0);
+    until_none("left:");
 }
 
 #[test]
@@ -486,4 +482,189 @@ fn locks_that_have_no_time_are_renewed_together() {
     for guard in guards {
         guard.unwrap().check().unwrap();
     }
+}
+
+// ---- async
+
+fn in_tokio<T>(future: impl std::future::Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_time().build();
+    runtime.unwrap().block_on(future)
+}
+
+fn until_none(prefix: &str) {
+    let other = client();
+    let end = Instant::now() + SECOND * 10;
+    while other.locks(prefix).count() > 0 && Instant::now() < end {
+        thread::sleep(SECOND / 50);
+    }
+    assert_eq!(other.locks(prefix).count(), 0);
+}
+
+#[test]
+fn futures_that_are_dropped_leave_no_lock() {
+    let (proxy, client) = Proxy::client();
+    let other = self::client();
+    proxy.pause(true); // the server grants, and nobody gets to know
+    in_tokio(async {
+        let mut tasks = Vec::new();
+        for n in 0..64_u64 {
+            let client = client.clone();
+            tasks.push(tokio::spawn(async move {
+                let limit = Duration::from_millis(20 * n); // some are collected, some sent
+                let lock = client.lock(&format!("gone:{n}"));
+                let result = tokio::time::timeout(limit, lock.acquire_async()).await;
+                assert!(result.is_err(), "{result:?}");
+            }));
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert!(other.locks("gone:").count() > 10, "they are granted");
+    proxy.pause(false);
+    until_none("gone:");
+    // at any moment, while the server works
+    in_tokio(async {
+        for n in 0..100 {
+            let (one, two) = (client.lock("gone:a"), client.lock("gone:b"));
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep(Duration::from_micros(100 * n)) => {}
+                _ = async { tokio::join!(one.acquire_async(), two.acquire_async()) } => {}
+            }
+        }
+    });
+    until_none("gone:");
+    // while it waits for somebody else
+    let held = other.lock("gone:held").acquire().unwrap();
+    in_tokio(async {
+        let lock = client.lock("gone:held");
+        let wait = tokio::time::timeout(SECOND / 5, lock.acquire_async());
+        assert!(wait.await.is_err());
+    });
+    let end = Instant::now() + SECOND * 5;
+    while other.get("gone:held").unwrap().unwrap().waiters > 0 {
+        assert!(Instant::now() < end, "it still waits");
+        thread::sleep(SECOND / 50);
+    }
+    held.release().unwrap();
+    until_none("gone:");
+}
+
+#[test]
+fn many_tasks_cost_few_requests_and_no_operation_is_lost() {
+    let (proxy, client) = Proxy::client();
+    proxy.cuts.store(3, SeqCst);
+    let tokens = Arc::new(Mutex::new(HashSet::new()));
+    in_tokio(async {
+        let mut tasks = Vec::new();
+        for task in 0..64 {
+            let (client, tokens) = (client.clone(), Arc::clone(&tokens));
+            tasks.push(tokio::spawn(async move {
+                for _ in 0..20 {
+                    let lock = client.lock(&format!("tasks:{task}"));
+                    let guard = lock.acquire_async().await.unwrap();
+                    assert!(tokens.lock().unwrap().insert(guard.fencing_token()));
+                    guard.release_async().await.unwrap();
+                }
+            }));
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+    assert_eq!(tokens.lock().unwrap().len(), 64 * 20);
+    assert_eq!(client.locks("tasks:").count(), 0);
+    let (all, batches) = (proxy.requests.load(SeqCst), proxy.batches.load(SeqCst));
+    assert_eq!(proxy.cuts.load(SeqCst), 0);
+    assert!(
+        all < 64 * 20 * 2 / 8,
+        "{all} requests, {batches} of them batches"
+    );
+}
+
+#[test]
+fn tasks_wait_for_each_other() {
+    let (client, inside) = (client(), Arc::new(AtomicUsize::new(0)));
+    in_tokio(async {
+        let mut tasks = Vec::new();
+        for _ in 0..64 {
+            let (client, inside) = (client.clone(), Arc::clone(&inside));
+            tasks.push(tokio::spawn(async move {
+                let guard = client.lock("one by one").acquire_async().await.unwrap();
+                assert_eq!(inside.fetch_add(1, SeqCst), 0);
+                tokio::time::sleep(SECOND / 500).await;
+                inside.fetch_sub(1, SeqCst);
+                guard.release_async().await.unwrap();
+            }));
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_task_gets_to_know_that_its_lock_is_lost() {
+    let (client, other) = (client(), client());
+    in_tokio(async {
+        let lock = client.lock("async:lost").ttl(SECOND);
+        let guard = lock.acquire_async().await.unwrap();
+        let early = tokio::time::timeout(SECOND / 10, guard.lost());
+        assert!(early.await.is_err());
+        let held = client.get_async("async:lost").await.unwrap().unwrap();
+        let token = held.fencing_token.unwrap();
+        assert_eq!(token, guard.fencing_token());
+        assert!(other.force_release(&held.id, token).unwrap());
+        let loss = tokio::select! {
+            loss = guard.lost() => loss,
+            () = tokio::time::sleep(SECOND * 5) => panic!("nobody says so"),
+        };
+        assert!(loss.to_string().contains("the lock ended"), "{loss}");
+        assert_eq!(guard.check(), Err(loss.clone()));
+        assert_eq!(guard.lost().await, loss);
+        assert_eq!(guard.release_async().await, Err(loss));
+    });
+}
+
+#[test]
+fn a_guard_of_a_task() {
+    let (client, other) = (client(), client());
+    in_tokio(async {
+        let lock = client.lock("async:guard").ttl(SECOND);
+        let guard = lock.acquire_async().await.unwrap();
+        assert!(client
+            .lock("async:guard")
+            .try_acquire_async()
+            .await
+            .unwrap()
+            .is_none());
+        tokio::time::sleep(SECOND * 3 / 2).await; // beyond its TTL
+        guard.check().unwrap();
+        guard.extend_async(SECOND * 20).await.unwrap();
+        assert!(guard.remaining() > SECOND * 15);
+        guard.downgrade_async().await.unwrap();
+        let reader = other.lock("async:guard").shared().try_acquire().unwrap();
+        let reader = reader.unwrap();
+        reader.release().unwrap();
+        drop(guard);
+    });
+    until_free("async:guard", SECOND * 5);
+    in_tokio(async {
+        let guard = client.lock("async:guard").acquire_async().await.unwrap();
+        // the release that was begun goes on, though nobody waits for it
+        let _ = tokio::time::timeout(Duration::ZERO, guard.release_async()).await;
+    });
+    until_free("async:guard", SECOND * 5);
+    in_tokio(async {
+        let mut watch = client.watch("async:guard");
+        assert_eq!(watch.next_async().await.unwrap().unwrap(), None);
+        let dropped = tokio::time::timeout(SECOND / 10, watch.next_async());
+        assert!(dropped.await.is_err());
+        let guard = client.lock("async:guard").owner("me").acquire_async().await;
+        let holder = watch.next_async().await.unwrap().unwrap().unwrap();
+        assert_eq!(holder.owner.as_deref(), Some("me"));
+        guard.unwrap().release_async().await.unwrap();
+    });
 }

@@ -30,7 +30,7 @@ rm -f "$dir/crate/Cargo.lock"
 mkdir -p "$dir/crate/tests"
 cp -p tests/rust/live.rs "$dir/crate/tests"
 cp -p tests/rust/once.rs "$dir/crate/examples"
-cargo build --quiet --examples --manifest-path "$dir/crate/Cargo.toml"
+cargo build --quiet --examples --features tokio --manifest-path "$dir/crate/Cargo.toml"
 
 export PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH=tests/rust:tests/protocol:tests/lib:tests/interop:tests/examples

@@ -14,7 +14,7 @@ use crate::http::{serialized, Connection, Response, Target};
 use crate::identity::Identity;
 use crate::sync::locked;
 use crate::talk::{Probe, Rules, Step, Talk};
-use crate::threads::{Last, Timers, Workers};
+use crate::threads::{Timers, Workers};
 
 /// A request that has no response so long after it should have one marks its replica:
 /// others ask another one meanwhile.
@@ -147,28 +147,17 @@ impl Caller {
         self.timers.at(now_ms() + ms, Box::new(job));
     }
 
-    /// Does in the background what nobody waits for; an error is a warning. `loss`: the
-    /// error that came before.
-    pub fn finish<T>(
+    /// Begins a talk that nobody can give up, and sends its requests in the background.
+    pub fn start<T>(
         self: &Arc<Self>,
         talk: T,
-        last: Last,
-        loss: Option<Error>,
-        done: impl FnOnce() + Send + 'static,
+        done: impl FnOnce(Result<T::Out, Error>) + Send + 'static,
     ) where
-        T: Talk<Out = ()> + Send + 'static,
+        T: Talk + Send + 'static,
     {
-        let rules = self.rules.clone();
-        let call = self.begin(talk, &Cancel::new(), move |ran| {
-            let result = match ran {
-                Ran::Done(result) => loss.map_or(result, Err),
-                Ran::Stopped { .. } => Ok(()), // nobody has its Cancel
-            };
-            if let Err(error) = result {
-                rules.warn(&error.to_string());
-            }
-            done();
-            drop(last);
+        let call = self.begin(talk, &Cancel::new(), move |ran| match ran {
+            Ran::Done(result) => done(result),
+            Ran::Stopped { .. } => done(Err(Error::Cancelled)), // nobody has its Cancel
         });
         self.send(call);
     }
@@ -295,9 +284,7 @@ impl Caller {
         let (replica, due) = self.rules.replicas.choose();
         for replica in due {
             let rules = self.rules.clone();
-            // it reports its end itself
-            let call = self.begin(Probe { rules, replica }, &Cancel::new(), drop);
-            self.send(call);
+            self.start(Probe { rules, replica }, drop); // it reports its end itself
         }
         replica
     }

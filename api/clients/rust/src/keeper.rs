@@ -30,6 +30,9 @@ pub(crate) struct Keeper {
     /// Of the renewal that is under way.
     cancel: Cancel,
     state: Mutex<State>,
+    /// Wakes the tasks that wait for a loss.
+    #[cfg(feature = "tokio")]
+    pub lost: tokio::sync::Notify,
 }
 
 impl Keeper {
@@ -40,6 +43,8 @@ impl Keeper {
             on_loss,
             cancel: Cancel::new(),
             state: Mutex::default(),
+            #[cfg(feature = "tokio")]
+            lost: tokio::sync::Notify::new(),
         });
         keeper.schedule(&mut locked(&keeper.state));
         keeper
@@ -72,6 +77,8 @@ impl Keeper {
             self.unschedule(&mut state);
             loss
         };
+        #[cfg(feature = "tokio")]
+        self.lost.notify_waiters();
         if let Some(call) = self.on_loss.clone() {
             let loss = loss.clone();
             self.caller.workers.call(Box::new(move || call(&loss)));

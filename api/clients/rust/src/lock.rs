@@ -16,13 +16,13 @@ use crate::wanted::Wanted;
 #[derive(Clone)]
 #[must_use = "it asks for nothing before acquire()"]
 pub struct LockRequest {
-    caller: Arc<Caller>,
-    wanted: Wanted,
-    on_loss: Option<OnLoss>,
-    cancel: Cancel,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) wanted: Wanted,
+    pub(crate) on_loss: Option<OnLoss>,
+    pub(crate) cancel: Cancel,
 }
 
-fn ms(time: Duration) -> u64 {
+pub(crate) fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -109,7 +109,7 @@ impl LockRequest {
     /// Begins to acquire it. What it may have been granted is given back if it is
     /// cancelled; `done` is called after that, and must not wait. A guard that nobody
     /// takes is released.
-    fn begin(
+    pub(crate) fn begin(
         &self,
         cancel: &Cancel,
         done: impl FnOnce(Result<Guard, Error>) + Send + 'static,
@@ -124,8 +124,13 @@ impl LockRequest {
                     return done(Err(Error::Cancelled));
                 }
                 let caller = request.caller;
-                let talk = GiveBack::new(&caller.rules, talk.attempt);
-                caller.finish(talk, last, None, || done(Err(Error::Cancelled)));
+                let rules = caller.rules.clone();
+                let talk = GiveBack::new(&rules, talk.attempt);
+                caller.start(talk, move |result| {
+                    rules.warn_of(result);
+                    done(Err(Error::Cancelled));
+                    drop(last);
+                });
             }
         })
     }
@@ -160,9 +165,9 @@ impl LockRequest {
 /// dropped, two seconds at most. A lock that is not released expires with its TTL.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard {
-    caller: Arc<Caller>,
-    hold: Arc<Hold>,
-    keeper: Arc<Keeper>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) hold: Arc<Hold>,
+    pub(crate) keeper: Arc<Keeper>,
     is_released: bool,
 }
 
@@ -207,40 +212,57 @@ impl Guard {
     }
 
     fn change(&self, talk: Extend) -> Result<(), Error> {
-        match self.caller.run(talk) {
-            Err(error @ Error::Lost(_)) => Err(self.keeper.lose(error)),
-            Err(error) => Err(error),
-            Ok(_) => {
-                self.keeper.moved();
-                Ok(())
-            }
-        }
+        changed(&self.keeper, self.caller.run(talk))
     }
 
     /// Lets others have the lock. Fails with [`Error::Lost`] if it was lost before: then
     /// others may have worked at the same time. Fails with [`Error::NotReleased`] if no
     /// server confirms it.
     pub fn release(mut self) -> Result<(), Error> {
+        let (talk, loss) = self.end();
+        let result = self.caller.run(talk);
+        loss.map_or(result, Err)
+    }
+
+    /// From now on it cannot be lost. Returns what releases it, and the loss before. A
+    /// lost lock is released, too: of several resources, some may be locked.
+    fn end(&mut self) -> (Release, Option<Error>) {
         self.is_released = true;
         self.keeper.stop();
         let loss = self.hold.find_loss();
-        // A lost lock is released, too: of several resources, some may be locked.
         let talk = Release::new(&self.caller.rules, Arc::clone(&self.hold));
-        let result = self.caller.run(talk);
-        loss.map_or(result, Err)
+        (talk, loss)
+    }
+
+    /// Releases it in the background.
+    pub(crate) fn start_release(&mut self, done: impl FnOnce(Result<(), Error>) + Send + 'static) {
+        let (talk, loss) = self.end();
+        let last = self.caller.workers.last();
+        self.caller.start(talk, move |result| {
+            done(loss.map_or(result, Err));
+            drop(last);
+        });
+    }
+}
+
+/// After an extend that was asked for.
+pub(crate) fn changed(keeper: &Arc<Keeper>, result: Result<bool, Error>) -> Result<(), Error> {
+    match result {
+        Err(error @ Error::Lost(_)) => Err(keeper.lose(error)),
+        Err(error) => Err(error),
+        Ok(_) => {
+            keeper.moved();
+            Ok(())
+        }
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.is_released {
-            return;
+        if !self.is_released {
+            let rules = self.caller.rules.clone();
+            self.start_release(move |result| rules.warn_of(result));
         }
-        self.keeper.stop();
-        let loss = self.hold.find_loss();
-        let talk = Release::new(&self.caller.rules, Arc::clone(&self.hold));
-        let last = self.caller.workers.last();
-        self.caller.finish(talk, last, loss, || ());
     }
 }
 

@@ -60,6 +60,13 @@ impl Rules {
         }
     }
 
+    /// What nobody is told.
+    pub fn warn_of(&self, result: Result<(), Error>) {
+        if let Err(error) = result {
+            self.warn(&error.to_string());
+        }
+    }
+
     fn count(&self) -> u32 {
         self.replicas.len() as u32
     }
