@@ -97,6 +97,7 @@ need_group() {
         need_file /usr/share/doc/librust-libc-dev librust-libc-dev
         need_file /usr/share/doc/librust-openssl-dev librust-openssl-dev
         need_file /usr/share/doc/librust-serde-json-dev librust-serde-json-dev
+        need_file /usr/share/doc/librust-tokio-dev librust-tokio-dev
         ;;
     examples) # the tool chains of api/clients/examples/
         need_command curl curl

@@ -2,6 +2,30 @@
 
 use serde_json::{Map, Value};
 
+/// Who else may have an operation on the same resource in the same batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sharing {
+    Nobody,
+    Readers,
+    /// Others that acquire permits.
+    Permits,
+}
+
+/// What a request does with a lock, if it may go in a batch with others.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    /// `acquire`, `extend` or `release`.
+    pub name: &'static str,
+    /// Of the lock; `None`: it is acquired.
+    pub id: Option<String>,
+    pub resources: Vec<String>,
+    pub sharing: Sharing,
+    /// It has no time to wait for other requests.
+    pub is_urgent: bool,
+    /// An acquire that was tried, and found the lock held.
+    pub must_wait: bool,
+}
+
 /// A request that a talk wants to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
@@ -15,6 +39,8 @@ pub(crate) struct Request {
     pub wait_ms: f64,
     /// `None`: the first that is not avoided.
     pub replica: Option<usize>,
+    /// `None`: it does not go in a batch.
+    pub operation: Option<Operation>,
 }
 
 impl Request {
@@ -27,6 +53,7 @@ impl Request {
             timeout_ms,
             wait_ms: 0.0,
             replica: None,
+            operation: None,
         }
     }
 }
@@ -56,6 +83,8 @@ pub(crate) struct Answer {
     /// The request may have arrived twice, as a kept connection had ended before the
     /// response.
     pub is_repeated: bool,
+    /// The request would have waited for the lock, and was sent without a wait.
+    pub is_try: bool,
     pub content_type: String,
 }
 
@@ -69,6 +98,7 @@ impl Answer {
             replica,
             sent_ms,
             is_repeated: false,
+            is_try: false,
             content_type: String::new(),
         }
     }
@@ -87,6 +117,10 @@ impl Answer {
             let seconds: u64 = digits.parse().unwrap_or(0);
             body.insert("retry_after_ms".into(), (seconds * 1000).into());
         }
+        Answer::of(status, body)
+    }
+
+    fn of(status: u16, body: Map<String, Value>) -> Self {
         let detail = body.get("detail").and_then(Value::as_str).unwrap_or("");
         Answer {
             status,
@@ -96,6 +130,7 @@ impl Answer {
             replica: 0,
             sent_ms: 0.0,
             is_repeated: false,
+            is_try: false,
             content_type: String::new(),
         }
     }
@@ -114,16 +149,63 @@ impl Answer {
         matches!(self.status, 401 | 403) || self.failure == Some(Failure::Untrusted)
     }
 
+    /// Whether a server does not know the identity with which it was sent, or an
+    /// operation of the batch was.
+    pub fn has_401(&self) -> bool {
+        let is_401 = |result: &Value| result.get("status").and_then(Value::as_u64) == Some(401);
+        self.status == 401 || self.results().map_or(false, |all| all.iter().any(is_401))
+    }
+
     pub fn is_limit(&self) -> bool {
         self.status == 429
     }
 
     /// Whether the server that gave it works.
     pub fn is_good(&self) -> bool {
+        if let Some(results) = self.results() {
+            let count = results.len();
+            let mut all = (0..count).filter_map(|place| self.of_batch(place, count));
+            return all.any(|one| one.is_good());
+        }
         (200..500).contains(&self.status)
             && self.status != 408
             && !self.is_limit()
             && !self.is_denial()
+    }
+
+    /// Of a batch.
+    pub fn results(&self) -> Option<&Vec<Value>> {
+        self.body.get("results").and_then(Value::as_array)
+    }
+
+    /// That of an operation, if this is that of its batch of so many. `None`: it does
+    /// not say what became of the operation, which is to go alone.
+    pub fn of_batch(&self, place: usize, count: usize) -> Option<Answer> {
+        match self.status {
+            200..=299 => {}
+            0 | 401 | 403 | 408 | 421 | 429 | 500.. => return Some(self.clone()),
+            _ => return None,
+        }
+        let results = self.results().filter(|all| all.len() == count);
+        let result = results.map(|all| &all[place]);
+        let status = result.and_then(|result| result.get("status")?.as_u64());
+        let names = ["grant", "release", "problem"];
+        let body = names
+            .iter()
+            .find_map(|name| result?.get(*name)?.as_object());
+        let mut answer = match (status.map(u16::try_from), body) {
+            // alone, it may have a newer access token
+            (Some(Ok(401)), _) => return None,
+            (Some(Ok(status)), Some(body)) => Answer::of(status, body.clone()),
+            _ => {
+                let words = "not a result for each operation of the batch".into();
+                Answer::failed(Failure::Lost, words, 0, 0.0)
+            }
+        };
+        answer.replica = self.replica;
+        answer.sent_ms = self.sent_ms;
+        answer.is_repeated = self.is_repeated;
+        Some(answer)
     }
 
     /// Whether others hold the lock, and it can be waited for.

@@ -1,15 +1,14 @@
-use std::net::{Shutdown, TcpStream};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
-use crate::clock::{now_ms, LONGEST_SLEEP_MS};
 use crate::sync::locked;
 
 #[derive(Default)]
 struct State {
     is_cancelled: bool,
-    /// Of the request that is under way.
-    socket: Option<TcpStream>,
+    /// What to call then.
+    calls: BTreeMap<u64, Box<dyn FnOnce() + Send>>,
+    count: u64,
 }
 
 /// Gives up an acquire or a watch from another thread. A clone is the same one.
@@ -18,7 +17,7 @@ struct State {
 /// waited for.
 #[derive(Clone, Default)]
 pub struct Cancel {
-    inner: Arc<(Mutex<State>, Condvar)>,
+    inner: Arc<Mutex<State>>,
 }
 
 impl Cancel {
@@ -29,39 +28,48 @@ impl Cancel {
 
     /// Gives up what uses it, now and later.
     pub fn cancel(&self) {
-        let mut state = locked(&self.inner.0);
-        state.is_cancelled = true;
-        if let Some(socket) = state.socket.take() {
-            // it fails if the other side has closed the connection
-            let _ = socket.shutdown(Shutdown::Both);
+        let calls = {
+            let mut state = locked(&self.inner);
+            state.is_cancelled = true;
+            std::mem::take(&mut state.calls)
+        };
+        for call in calls.into_values() {
+            call();
         }
-        self.inner.1.notify_all();
     }
 
     /// Whether `cancel` was called.
     pub fn is_cancelled(&self) -> bool {
-        locked(&self.inner.0).is_cancelled
+        locked(&self.inner).is_cancelled
     }
 
-    /// The socket of the request that begins now; `None`: it has ended. Returns false
-    /// if it was cancelled before.
-    pub(crate) fn attach(&self, socket: Option<TcpStream>) -> bool {
-        let mut state = locked(&self.inner.0);
-        state.socket = socket;
-        !state.is_cancelled
-    }
-
-    pub(crate) fn sleep(&self, ms: f64) {
-        let until_ms = now_ms() + ms;
-        let mut state = locked(&self.inner.0);
-        loop {
-            let left_ms = until_ms - now_ms();
-            if state.is_cancelled || left_ms <= 0.0 {
-                return;
-            }
-            let wait = Duration::from_secs_f64(left_ms.min(LONGEST_SLEEP_MS) / 1000.0);
-            let woken = self.inner.1.wait_timeout(state, wait);
-            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+    /// Calls this when it is cancelled: at once, if it was before. It must not wait.
+    pub(crate) fn on_cancel(&self, call: impl FnOnce() + Send + 'static) -> Watching {
+        let mut state = locked(&self.inner);
+        state.count += 1;
+        let number = state.count;
+        if state.is_cancelled {
+            drop(state);
+            call();
+        } else {
+            state.calls.insert(number, Box::new(call));
         }
+        Watching {
+            cancel: self.clone(),
+            number,
+        }
+    }
+}
+
+/// What was to be called no longer is, when this is dropped.
+pub(crate) struct Watching {
+    cancel: Cancel,
+    number: u64,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        let call = locked(&self.cancel.inner).calls.remove(&self.number);
+        drop(call); // without the mutex
     }
 }

@@ -172,8 +172,8 @@ impl Client {
 
     /// Who holds the lock; `None`: nobody.
     pub fn get(&self, resource: &str) -> Result<Option<HeldLock>, Error> {
-        let mut talk = Ask::holder(&self.caller.rules, resource);
-        Ok(held(&self.caller.run(&mut talk)?))
+        let talk = Ask::holder(&self.caller.rules, resource);
+        Ok(held(&self.caller.run(talk)?))
     }
 
     /// The locks that are held, with resources that begin with the prefix. A lock that
@@ -213,8 +213,8 @@ impl Client {
     }
 
     fn force(&self, id: &str, which: &str) -> Result<bool, Error> {
-        let mut talk = Ask::force(&self.caller.rules, id, which);
-        Ok(!self.caller.run(&mut talk)?.is_empty())
+        let talk = Ask::force(&self.caller.rules, id, which);
+        Ok(!self.caller.run(talk)?.is_empty())
     }
 
     /// Closes the connections that are idle; the next call opens new ones.
@@ -278,7 +278,7 @@ impl HeldLock {
     }
 }
 
-fn held(of: &Map<String, Value>) -> Option<HeldLock> {
+pub(crate) fn held(of: &Map<String, Value>) -> Option<HeldLock> {
     let is_held = of.get("held").and_then(Value::as_bool) == Some(true);
     is_held.then(|| HeldLock::read(of))
 }
@@ -305,8 +305,8 @@ impl Locks {
                 path.extend(["&", name, "=", value]);
             }
         }
-        let mut talk = Ask::new(&self.caller.rules, "the list", path, "locks");
-        let body = self.caller.run(&mut talk)?;
+        let talk = Ask::new(&self.caller.rules, "the list", path, "locks");
+        let body = self.caller.run(talk)?;
         let next = body.get("next_cursor").and_then(Value::as_str);
         self.cursor = next.map(str::to_owned);
         let locks = body.get("locks").and_then(Value::as_array);
@@ -336,10 +336,10 @@ impl Iterator for Locks {
 
 /// Each holder of a lock, as it changes hands. After an error, the next call asks again.
 pub struct Watch {
-    caller: Arc<Caller>,
+    pub(crate) caller: Arc<Caller>,
     resource: String,
     version: Option<Value>,
-    cancel: Cancel,
+    pub(crate) cancel: Cancel,
 }
 
 impl Watch {
@@ -348,15 +348,14 @@ impl Watch {
         self.cancel = cancel.clone();
         self
     }
-}
 
-impl Iterator for Watch {
-    type Item = Result<Option<HeldLock>, Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+    pub(crate) fn talk(&self) -> talk::Watch {
         let version = self.version.clone();
-        let mut talk = talk::Watch::new(&self.caller.rules, &self.resource, version);
-        match self.caller.run_until(&mut talk, &self.cancel) {
+        talk::Watch::new(&self.caller.rules, &self.resource, version)
+    }
+
+    pub(crate) fn took(&mut self, ran: Ran<talk::Watch>) -> Option<<Self as Iterator>::Item> {
+        match ran {
             Ran::Stopped { .. } => None,
             Ran::Done(Err(error)) => Some(Err(error)),
             Ran::Done(Ok(lock)) => {
@@ -364,5 +363,14 @@ impl Iterator for Watch {
                 Some(Ok(held(&lock)))
             }
         }
+    }
+}
+
+impl Iterator for Watch {
+    type Item = Result<Option<HeldLock>, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let ran = self.caller.run_until(self.talk(), &self.cancel);
+        self.took(ran)
     }
 }

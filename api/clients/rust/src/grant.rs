@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use serde_json::Value;
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Operation, Sharing};
 use crate::clock::now_ms;
 use crate::error::Error;
 use crate::sync::locked;
@@ -85,20 +85,39 @@ struct State {
 /// tenth of the TTL before its validity does. Threads share it.
 pub(crate) struct Hold {
     pub name: String,
+    resources: Vec<String>,
     state: Mutex<State>,
 }
 
 impl Hold {
-    pub fn new(name: String, grant: Grant) -> Self {
+    pub fn new(resources: Vec<String>, grant: Grant) -> Self {
         let wants_shared = grant.is_shared;
         Hold {
-            name,
+            name: resources.join(", "),
+            resources,
             state: Mutex::new(State {
                 grant,
                 loss: None,
                 is_released: false,
                 wants_shared,
             }),
+        }
+    }
+
+    /// An extend or a release of it.
+    pub fn operation(&self, name: &'static str, is_urgent: bool) -> Operation {
+        let grant = self.grant();
+        Operation {
+            name,
+            id: Some(grant.id),
+            resources: self.resources.clone(),
+            sharing: if grant.is_shared {
+                Sharing::Readers
+            } else {
+                Sharing::Nobody
+            },
+            is_urgent,
+            must_wait: false,
         }
     }
 

@@ -30,6 +30,9 @@ pub(crate) struct Keeper {
     /// Of the renewal that is under way.
     cancel: Cancel,
     state: Mutex<State>,
+    /// Wakes the tasks that wait for a loss.
+    #[cfg(feature = "tokio")]
+    pub lost: tokio::sync::Notify,
 }
 
 impl Keeper {
@@ -40,6 +43,8 @@ impl Keeper {
             on_loss,
             cancel: Cancel::new(),
             state: Mutex::default(),
+            #[cfg(feature = "tokio")]
+            lost: tokio::sync::Notify::new(),
         });
         keeper.schedule(&mut locked(&keeper.state));
         keeper
@@ -72,6 +77,8 @@ impl Keeper {
             self.unschedule(&mut state);
             loss
         };
+        #[cfg(feature = "tokio")]
+        self.lost.notify_waiters();
         if let Some(call) = self.on_loss.clone() {
             let loss = loss.clone();
             self.caller.workers.call(Box::new(move || call(&loss)));
@@ -116,17 +123,21 @@ impl Keeper {
             return;
         }
         let is_due = now_ms() >= self.hold.grant().renew_at_ms;
-        if is_due && !state.is_renewing && !state.is_last {
-            state.is_renewing = true;
-            let keeper = Arc::clone(self);
-            self.caller.workers.call(Box::new(move || keeper.renew()));
-        }
+        let renews = is_due && !state.is_renewing && !state.is_last;
+        state.is_renewing |= renews;
         self.schedule(&mut state);
+        drop(state);
+        if renews {
+            let talk = Extend::new(&self.caller.rules, Arc::clone(&self.hold), None);
+            let keeper = Arc::clone(self);
+            let done = move |ran| keeper.renewed(ran);
+            let call = self.caller.begin(talk, &self.cancel, done);
+            self.caller.send_soon(call);
+        }
     }
 
-    fn renew(self: &Arc<Self>) {
-        let mut talk = Extend::new(&self.caller.rules, Arc::clone(&self.hold), None);
-        let result = match self.caller.run_until(&mut talk, &self.cancel) {
+    fn renewed(self: &Arc<Self>, ran: Ran<Extend>) {
+        let result = match ran {
             Ran::Done(result) => result,
             Ran::Stopped { .. } => return, // the lock was released meanwhile
         };

@@ -13,14 +13,20 @@
 //!     guard.release()
 //! }
 //! ```
+//!
+//! Its calls wait. With the feature `tokio`, there are methods for async programs, such
+//! as `LockRequest::acquire_async`.
 
 #![warn(missing_docs)]
 
 mod answer;
+#[cfg(feature = "tokio")]
+mod asynchronous;
 mod caller;
 mod cancel;
 mod client;
 mod clock;
+mod coalesce;
 mod error;
 mod grant;
 mod http;
@@ -32,6 +38,8 @@ mod sync;
 mod talk;
 mod threads;
 #[cfg(test)]
+mod together;
+#[cfg(test)]
 mod transcripts;
 mod wanted;
 
@@ -41,6 +49,6 @@ pub use error::{Error, Holder};
 pub use lock::{Guard, LockRequest};
 
 /// The blocks of the README are tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "tokio"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

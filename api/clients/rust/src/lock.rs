@@ -5,23 +5,24 @@ use std::time::Duration;
 use crate::caller::{Caller, Ran};
 use crate::cancel::Cancel;
 use crate::client::LAST;
+use crate::coalesce::Call;
 use crate::error::Error;
 use crate::grant::{Grant, Hold};
 use crate::keeper::{Keeper, OnLoss};
 use crate::talk::{duration, Acquire, Extend, GiveBack, Release};
-use crate::wanted::{Attempt, Wanted};
+use crate::wanted::Wanted;
 
 /// A lock to ask for: `Client::lock` makes it.
 #[derive(Clone)]
 #[must_use = "it asks for nothing before acquire()"]
 pub struct LockRequest {
-    caller: Arc<Caller>,
-    wanted: Wanted,
-    on_loss: Option<OnLoss>,
-    cancel: Cancel,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) wanted: Wanted,
+    pub(crate) on_loss: Option<OnLoss>,
+    pub(crate) cancel: Cancel,
 }
 
-fn ms(time: Duration) -> u64 {
+pub(crate) fn ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -89,16 +90,49 @@ impl LockRequest {
     /// wait has passed.
     pub fn acquire(&self) -> Result<Guard, Error> {
         self.wanted.check()?;
-        let mut talk = Acquire::new(&self.caller.rules, self.wanted.clone());
-        match self.caller.run_until(&mut talk, &self.cancel) {
-            Ran::Done(result) => Ok(self.guard(result?)),
-            Ran::Stopped { is_open } => {
-                if is_open || talk.attempt.may_be_granted {
-                    self.give_back(talk.attempt);
-                }
-                Err(Error::Cancelled)
-            }
+        let (tell, told) = mpsc::channel();
+        let gives_up = tell.clone();
+        let done = move |result| drop(tell.send(Some(result)));
+        let call = self.begin(&self.cancel, done);
+        let _watching = self.cancel.on_cancel(move || drop(gives_up.send(None)));
+        self.caller.send_here(call);
+        match told.recv() {
+            Ok(Some(result)) => result,
+            // after a time-out it goes on in the background
+            _ => match told.recv_timeout(LAST) {
+                Ok(Some(result)) => result,
+                _ => Err(Error::Cancelled),
+            },
         }
+    }
+
+    /// Begins to acquire it. What it may have been granted is given back if it is
+    /// cancelled; `done` is called after that, and must not wait. A guard that nobody
+    /// takes is released.
+    pub(crate) fn begin(
+        &self,
+        cancel: &Cancel,
+        done: impl FnOnce(Result<Guard, Error>) + Send + 'static,
+    ) -> Option<Call> {
+        let request = self.clone();
+        let last = self.caller.workers.last();
+        let talk = Acquire::new(&self.caller.rules, self.wanted.clone());
+        self.caller.begin(talk, cancel, move |ran| match ran {
+            Ran::Done(result) => done(result.map(|grant| request.guard(grant))),
+            Ran::Stopped { talk, is_open } => {
+                if !is_open && !talk.attempt.may_be_granted {
+                    return done(Err(Error::Cancelled));
+                }
+                let caller = request.caller;
+                let rules = caller.rules.clone();
+                let talk = GiveBack::new(&rules, talk.attempt);
+                caller.start(talk, move |result| {
+                    rules.warn_of(result);
+                    done(Err(Error::Cancelled));
+                    drop(last);
+                });
+            }
+        })
     }
 
     /// Acquires the lock if it is free, and does not wait; `None`: somebody else holds
@@ -111,7 +145,7 @@ impl LockRequest {
     }
 
     fn guard(&self, grant: Grant) -> Guard {
-        let hold = Arc::new(Hold::new(self.wanted.name(), grant));
+        let hold = Arc::new(Hold::new(self.wanted.resources.clone(), grant));
         let caller = Arc::clone(&self.caller);
         let keeper = Keeper::begin(caller, Arc::clone(&hold), self.on_loss.clone());
         Guard {
@@ -120,21 +154,6 @@ impl LockRequest {
             keeper,
             is_released: false,
         }
-    }
-
-    fn give_back(&self, attempt: Attempt) {
-        let caller = Arc::clone(&self.caller);
-        let (done, is_done) = mpsc::channel();
-        self.caller.workers.call_before_end(Box::new(move || {
-            let mut talk = GiveBack::new(&caller.rules, attempt);
-            if let Err(error) = caller.run(&mut talk) {
-                caller.rules.warn(&error.to_string());
-            }
-            // nobody may wait for it any more
-            let _ = done.send(());
-        }));
-        // after a time-out it goes on in the background
-        let _ = is_done.recv_timeout(LAST);
     }
 }
 
@@ -146,9 +165,9 @@ impl LockRequest {
 /// dropped, two seconds at most. A lock that is not released expires with its TTL.
 #[must_use = "the lock is released when the guard is dropped"]
 pub struct Guard {
-    caller: Arc<Caller>,
-    hold: Arc<Hold>,
-    keeper: Arc<Keeper>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) hold: Arc<Hold>,
+    pub(crate) keeper: Arc<Keeper>,
     is_released: bool,
 }
 
@@ -192,47 +211,58 @@ impl Guard {
         self.change(Extend::downgrade(&self.caller.rules, hold))
     }
 
-    fn change(&self, mut talk: Extend) -> Result<(), Error> {
-        let result = self.caller.run(&mut talk);
-        match result {
-            Err(error @ Error::Lost(_)) => Err(self.keeper.lose(error)),
-            Err(error) => Err(error),
-            Ok(_) => {
-                self.keeper.moved();
-                Ok(())
-            }
-        }
+    fn change(&self, talk: Extend) -> Result<(), Error> {
+        changed(&self.keeper, self.caller.run(talk))
     }
 
     /// Lets others have the lock. Fails with [`Error::Lost`] if it was lost before: then
     /// others may have worked at the same time. Fails with [`Error::NotReleased`] if no
     /// server confirms it.
     pub fn release(mut self) -> Result<(), Error> {
+        let (talk, loss) = self.end();
+        let result = self.caller.run(talk);
+        loss.map_or(result, Err)
+    }
+
+    /// From now on it cannot be lost. Returns what releases it, and the loss before. A
+    /// lost lock is released, too: of several resources, some may be locked.
+    fn end(&mut self) -> (Release, Option<Error>) {
         self.is_released = true;
         self.keeper.stop();
         let loss = self.hold.find_loss();
-        // A lost lock is released, too: of several resources, some may be locked.
-        let mut talk = Release::new(&self.caller.rules, Arc::clone(&self.hold));
-        let result = self.caller.run(&mut talk);
-        loss.map_or(result, Err)
+        let talk = Release::new(&self.caller.rules, Arc::clone(&self.hold));
+        (talk, loss)
+    }
+
+    /// Releases it in the background.
+    pub(crate) fn start_release(&mut self, done: impl FnOnce(Result<(), Error>) + Send + 'static) {
+        let (talk, loss) = self.end();
+        let last = self.caller.workers.last();
+        self.caller.start(talk, move |result| {
+            done(loss.map_or(result, Err));
+            drop(last);
+        });
+    }
+}
+
+/// After an extend that was asked for.
+pub(crate) fn changed(keeper: &Arc<Keeper>, result: Result<bool, Error>) -> Result<(), Error> {
+    match result {
+        Err(error @ Error::Lost(_)) => Err(keeper.lose(error)),
+        Err(error) => Err(error),
+        Ok(_) => {
+            keeper.moved();
+            Ok(())
+        }
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if self.is_released {
-            return;
+        if !self.is_released {
+            let rules = self.caller.rules.clone();
+            self.start_release(move |result| rules.warn_of(result));
         }
-        self.keeper.stop();
-        let loss = self.hold.find_loss();
-        let mut talk = Release::new(&self.caller.rules, Arc::clone(&self.hold));
-        let caller = Arc::clone(&self.caller);
-        self.caller.workers.call_before_end(Box::new(move || {
-            let result = caller.run(&mut talk);
-            if let Err(error) = loss.map_or(result, Err) {
-                caller.rules.warn(&error.to_string());
-            }
-        }));
     }
 }
 

@@ -23,6 +23,8 @@ const BACKOFF_FIRST_MS: f64 = 50.0;
 const BACKOFF_LAST_MS: f64 = 2000.0;
 /// A response to a watch that reports nothing new should take its time.
 const POLL_MS: f64 = 1000.0;
+/// An extend with less time left waits for no other request.
+const URGENT_MS: f64 = 1000.0;
 
 /// What a talk wants now.
 pub(crate) enum Step<T> {
@@ -55,6 +57,13 @@ impl Rules {
     pub fn warn(&self, text: &str) {
         if let Some(log) = &self.log {
             log(text);
+        }
+    }
+
+    /// What nobody is told.
+    pub fn warn_of(&self, result: Result<(), Error>) {
+        if let Err(error) = result {
+            self.warn(&error.to_string());
         }
     }
 
@@ -245,6 +254,10 @@ impl Talk for Acquire {
             if left_ms <= 0.0 {
                 return Step::Done(Err(held(&self.attempt.wanted, &answer)));
             }
+            if answer.is_try {
+                self.attempt.wait_from_now_on();
+                return self.ask();
+            }
             if answer.waited_ms() > 0.0 {
                 return self.ask();
             }
@@ -320,7 +333,8 @@ impl Talk for GiveBack {
         };
         let name = self.attempt.wanted.name();
         if let Some(grant) = Grant::read(&answer) {
-            let hold = Arc::new(Hold::new(name, grant));
+            let resources = self.attempt.wanted.resources.clone();
+            let hold = Arc::new(Hold::new(resources, grant));
             return self.release(Release::new(&self.rules, hold), None);
         }
         if answer.is_final() && !answer.is_denial() {
@@ -393,6 +407,7 @@ impl Extend {
         Step::Send(Request {
             header: Some(("X-Lock-Token", grant.token)),
             body: Some(body),
+            operation: Some(self.hold.operation("extend", left_ms < URGENT_MS)),
             ..Request::new("PUT", path, timeout_ms)
         })
     }
@@ -492,6 +507,7 @@ impl Talk for Release {
                 let path = format!("/locks/{}", grant.id);
                 return Step::Send(Request {
                     header: Some(("X-Lock-Token", grant.token)),
+                    operation: Some(self.hold.operation("release", false)),
                     ..Request::new("DELETE", path, self.rules.timeout_ms)
                 });
             }

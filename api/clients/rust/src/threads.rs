@@ -87,9 +87,6 @@ impl Timers {
     }
 }
 
-/// Threads at most. What is due later than that waits, and the loss of a lock does not
-/// depend on it.
-const MOST: usize = 256;
 /// Then a thread without work ends.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -98,11 +95,11 @@ struct Queue {
     jobs: VecDeque<Job>,
     count: usize,
     idle: usize,
-    /// Jobs that should be done before the program ends.
+    /// What should be done before the program ends.
     last: usize,
 }
 
-/// For renewals, probes, callbacks, and what was given up.
+/// As many as there are requests under way, and callbacks of the user.
 #[derive(Default)]
 pub(crate) struct Workers {
     queue: Mutex<Queue>,
@@ -111,28 +108,30 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Calls the job in a thread, soon.
-    pub fn call(self: &Arc<Self>, job: Job) {
+    /// Calls the job in a thread, soon. Returns false if there can be no thread: then
+    /// the job is dropped.
+    pub fn call(self: &Arc<Self>, job: Job) -> bool {
         let mut queue = locked(&self.queue);
         queue.jobs.push_back(job);
         if queue.idle >= queue.jobs.len() {
             self.asked.notify_one();
-        } else if queue.count < MOST {
-            let workers = Arc::clone(self);
-            let is_begun = begin("redlockd-worker", move || workers.run());
-            queue.count += usize::from(is_begun);
+            return true;
         }
+        let workers = Arc::clone(self);
+        if begin("redlockd-worker", move || workers.run()) {
+            queue.count += 1;
+        } else if queue.count == 0 {
+            let dropped = queue.jobs.pop_back();
+            drop(queue); // the job may use it when it is dropped
+            return dropped.is_none();
+        }
+        true
     }
 
-    /// The same for what `wait_for_last` waits for.
-    pub fn call_before_end(self: &Arc<Self>, job: Job) {
+    /// `wait_for_last` waits until it is dropped.
+    pub fn last(self: &Arc<Self>) -> Last {
         locked(&self.queue).last += 1;
-        let workers = Arc::clone(self);
-        self.call(Box::new(move || {
-            call(job);
-            locked(&workers.queue).last -= 1;
-            workers.done.notify_all();
-        }));
+        Last(Arc::clone(self))
     }
 
     pub fn wait_for_last(&self, limit: Duration) {
@@ -164,6 +163,16 @@ impl Workers {
             queue.count -= 1;
         }
         job
+    }
+}
+
+/// Something that should be done before the program ends, and is under way.
+pub(crate) struct Last(Arc<Workers>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        locked(&self.0.queue).last -= 1;
+        self.0.done.notify_all();
     }
 }
 

@@ -4,24 +4,26 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{mpsc, Arc, Mutex};
 
 use serde_json::{json, Map, Value};
 
 use crate::answer::{Answer, Failure, Request};
+use crate::cancel::Cancel;
 use crate::clock::FAKE;
+use crate::coalesce::{Call, Queue};
 use crate::error::{Error, Holder};
 use crate::grant::{Grant, Hold};
 use crate::replicas::Replicas;
 use crate::sync::locked;
 use crate::talk::{Acquire, Ask, Extend, GiveBack, Probe, Release, Rules, Step, Talk, Watch};
+use crate::together::Together;
 use crate::wanted::Wanted;
 
 const TIMEOUT_MS: f64 = 5000.0;
-/// Of calls that go together: this crate does not have them.
-const SKIPPED: [&str; 2] = ["together", "busy"];
-const PLAYED: [&str; 9] = [
+const PLAYED: [&str; 11] = [
     "acquire",
+    "busy",
     "cancel",
     "downgrade",
     "extend",
@@ -29,12 +31,13 @@ const PLAYED: [&str; 9] = [
     "release",
     "renew",
     "replicas",
+    "together",
     "watch",
 ];
 const MEMBERS: &str = "name why servers talk options begins steps";
 
 /// What a step may have beside its first word.
-const STEPS: [(&str, &str); 13] = [
+const STEPS: [(&str, &str); 14] = [
     ("send", "of server headers body timeout_ms wait_ms"),
     ("again", "of timeout_ms"),
     ("answer", "of after_ms body grant text retry_after overdue"),
@@ -44,6 +47,7 @@ const STEPS: [(&str, &str); 13] = [
     ("leave", "of"),
     ("cancel", "gives_back"),
     ("pass_ms", ""),
+    ("busy", ""),
     ("choose", "probes"),
     ("failed", ""),
     ("worked", ""),
@@ -79,7 +83,7 @@ fn is_close(actual: f64, expected: &Value) -> bool {
     (limit(0) - 1.0..=limit(1) + 1.0).contains(&actual)
 }
 
-fn keys(of: &Map<String, Value>) -> HashSet<&str> {
+pub(crate) fn keys(of: &Map<String, Value>) -> HashSet<&str> {
     of.keys().map(String::as_str).collect()
 }
 
@@ -157,6 +161,7 @@ struct Running {
     replica: usize,
     sent_ms: f64,
     is_stale: bool,
+    is_try: bool,
 }
 
 impl Running {
@@ -170,6 +175,7 @@ impl Running {
             replica: 0,
             sent_ms: 0.0,
             is_stale: false,
+            is_try: false,
         }
     }
 
@@ -206,6 +212,8 @@ struct Player {
     keys: BTreeMap<String, String>,
     running: BTreeMap<String, Running>,
     version: Option<Value>,
+    is_busy: bool,
+    together: Together,
 }
 
 impl Player {
@@ -213,7 +221,7 @@ impl Player {
         let members: HashSet<&str> = MEMBERS.split(' ').collect();
         assert!(keys(transcript.as_object().expect("a transcript")).is_subset(&members));
         FAKE.with(|time| time.set(Some(1e6)));
-        let count = transcript["servers"].as_u64().expect("a number");
+        let count = transcript["servers"].as_u64().unwrap_or(1);
         let names = (0..count).map(|number| format!("server-{number}"));
         let mut player = Player {
             transcript: transcript.clone(),
@@ -227,18 +235,23 @@ impl Player {
             keys: BTreeMap::new(),
             running: BTreeMap::new(),
             version: None,
+            is_busy: false,
+            together: Together::default(),
         };
         if !player.grant.is_empty() {
             let body = serde_json::to_vec(grant).expect("JSON");
             let mut answer = Answer::read(200, &body, None);
             answer.sent_ms = now();
             let grant = Grant::read(&answer).expect("a grant");
-            player.hold = Some(Arc::new(Hold::new("a".into(), grant)));
+            player.hold = Some(Arc::new(Hold::new(vec!["a".into()], grant)));
         }
         player
     }
 
     fn take(&mut self, step: &Map<String, Value>) {
+        if self.transcript["talk"] == "together" {
+            return self.together.take(step);
+        }
         let mut words = STEPS.iter().filter(|(word, _)| step.contains_key(*word));
         let (word, others) = words.next().expect("a known step");
         assert!(words.next().is_none(), "one step");
@@ -256,6 +269,7 @@ impl Player {
             "answer" => self.answer(step),
             "pause_ms" => self.pause(step),
             "pass_ms" => pass(value.as_f64().expect("a time")),
+            "busy" => self.is_busy = value.as_bool().expect("true or false"),
             "end" => self.end(step),
             "hold" => compare(&state(self.hold()), value.as_object().expect("members")),
             "leave" => {
@@ -331,12 +345,14 @@ impl Player {
 
     fn send(&mut self, step: &Map<String, Value>) {
         let replicas = Arc::clone(&self.rules.replicas);
+        let is_busy = self.is_busy;
         let talk = self.of(step);
         talk.skip();
         talk.asked = step.clone();
         talk.replica = replicas.choose().0;
         talk.sent_ms = now();
-        let request = talk.request().clone();
+        let (request, is_try) = leaving(talk.request(), is_busy);
+        talk.is_try = is_try;
         let replica = talk.replica;
         assert_eq!(
             json!(format!("{} {}", request.method, request.path)),
@@ -413,6 +429,7 @@ impl Player {
         answer.replica = talk.replica;
         answer.sent_ms = talk.sent_ms;
         answer.is_repeated = talk.is_stale;
+        answer.is_try = talk.is_try;
         talk.is_stale = false;
         if answer.is_good() && !is_overdue {
             replicas.works(talk.replica);
@@ -454,9 +471,10 @@ impl Player {
         let mut version = None;
         let (is, says) = match &talk.now {
             Step::Done(Err(error)) => failed(error),
-            Step::Done(Ok(Ended::Granted(grant))) => {
-                ("granted", state(&Hold::new("a".into(), grant.clone())))
-            }
+            Step::Done(Ok(Ended::Granted(grant))) => (
+                "granted",
+                state(&Hold::new(vec!["a".into()], grant.clone())),
+            ),
             Step::Done(Ok(Ended::Lock(lock))) => {
                 version = is_watch.then(|| lock["version"].clone());
                 match lock["held"].as_bool() {
@@ -475,6 +493,24 @@ impl Player {
         talk.is_over = true;
         self.version = version.or_else(|| self.version.take());
     }
+}
+
+/// The request as the queue lets it leave, alone or beside another one; and whether it
+/// is a try.
+fn leaving(request: &Request, is_busy: bool) -> (Request, bool) {
+    let mut queue = Queue::default();
+    if is_busy {
+        let other = json!({ "operation": "release", "id": "other", "token": "1.x" });
+        let other = crate::together::request(&other, &Map::new());
+        queue.add(vec![Call::new(1, other, Cancel::new(), drop)]);
+    }
+    let (tell, told) = mpsc::channel();
+    let tell = move |answer: Answer| tell.send(answer.is_try).expect("it is read");
+    let call = Call::new(2, request.clone(), Cancel::new(), tell);
+    let mut calls = queue.add(vec![call]).remove(0).calls;
+    let request = calls[0].request.clone();
+    calls.remove(0).answer(Answer::read(200, b"", None));
+    (request, told.recv().expect("it is told"))
 }
 
 fn wanted(options: &Value) -> Wanted {
@@ -596,6 +632,7 @@ fn play(file: &str) {
             }
             player.take(&step);
         }
+        player.together.end();
         for (name, talk) in &player.running {
             assert!(talk.is_over, "{name} did not end");
         }
@@ -612,15 +649,11 @@ macro_rules! played {
     };
 }
 
-played!(acquire cancel downgrade extend inspect release renew replicas watch);
+played!(acquire busy cancel downgrade extend inspect release renew replicas together watch);
 
 #[test]
 fn no_file_is_forgotten() {
-    let mut known: Vec<String> = PLAYED
-        .iter()
-        .chain(&SKIPPED)
-        .map(|&name| name.into())
-        .collect();
+    let mut known = PLAYED.map(str::to_owned);
     let mut names: Vec<String> = std::fs::read_dir(folder())
         .expect("the folder")
         .map(|entry| entry.expect("an entry").path())
@@ -629,5 +662,5 @@ fn no_file_is_forgotten() {
         .collect();
     known.sort();
     names.sort();
-    assert_eq!(known, names);
+    assert_eq!(known[..], names);
 }

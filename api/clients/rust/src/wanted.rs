@@ -2,7 +2,7 @@
 
 use serde_json::{json, Value};
 
-use crate::answer::Request;
+use crate::answer::{Operation, Request, Sharing};
 use crate::clock::random;
 use crate::error::Error;
 
@@ -40,6 +40,14 @@ impl Wanted {
         self.resources.join(", ")
     }
 
+    fn sharing(&self) -> Sharing {
+        match (self.is_shared, self.permits) {
+            (true, _) => Sharing::Readers,
+            (_, Some(_)) => Sharing::Permits,
+            _ => Sharing::Nobody,
+        }
+    }
+
     /// Of the request that asks for it.
     fn body(&self) -> Value {
         let mut of = match self.resources.as_slice() {
@@ -71,16 +79,33 @@ pub(crate) struct Attempt {
     key: String,
     /// By a request whose response does not say.
     pub may_be_granted: bool,
+    /// A try has found the lock held.
+    must_wait: bool,
+}
+
+fn new_key() -> String {
+    let mut bytes = [0; 16];
+    random(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Attempt {
     pub fn new(wanted: Wanted) -> Self {
-        let mut bytes = [0; 16];
-        random(&mut bytes);
         Attempt {
             wanted,
-            key: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            key: new_key(),
             may_be_granted: false,
+            must_wait: false,
+        }
+    }
+
+    /// After a try: from now on, its requests wait. A server undoes a request that
+    /// waits if its client leaves, but not a repeat: so they have another key, unless
+    /// they would wait for the lock that they hold themselves.
+    pub fn wait_from_now_on(&mut self) {
+        self.must_wait = true;
+        if !self.may_be_granted {
+            self.key = new_key();
         }
     }
 
@@ -105,6 +130,14 @@ impl Attempt {
             header: Some(("Idempotency-Key", self.key.clone())),
             body: Some(body),
             wait_ms,
+            operation: Some(Operation {
+                name: "acquire",
+                id: None,
+                resources: self.wanted.resources.clone(),
+                sharing: self.wanted.sharing(),
+                is_urgent: false,
+                must_wait: self.must_wait,
+            }),
             ..Request::new("POST", "/locks".into(), timeout_ms)
         }
     }
