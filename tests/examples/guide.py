@@ -116,7 +116,8 @@ class Shop(Stage):
 
     def has_written(self, path, count=1):
         wait_until(lambda: len(self.writes(path)) >= count,
-                   f"{count} writes to {path}: {self.program.lines[-5:]}", 15)
+                   f"{count} writes to {path}: {self.program.lines[-5:]}",
+                   30)  # a JVM starts slowly on a busy machine
         return self.writes(path)
 
     # -- the lock
@@ -189,7 +190,7 @@ class Web:
         self.shop, [self.port] = shop, free_ports(1)
         shop.put("/orders/1", "new")
         shop.begin(str(self.port))
-        wait_until(lambda: self.post("2")[0] == 404, "the handler serves", 15)
+        wait_until(lambda: self.post("2")[0] == 404, "the handler serves", 30)
 
     def post(self, order="1"):
         link = http.client.HTTPConnection(HOST, self.port, timeout=20)
@@ -359,7 +360,7 @@ def story_leader(shop):
     first = shop.begin("one")
     shop.has_written("/leader/")
     second = shop.begin("two")
-    wait_until(lambda: shop.has_waiter("leader"), "two waits for the lock", 15)
+    wait_until(lambda: shop.has_waiter("leader"), "two waits for the lock", 30)
     shop.has_written("/leader/", 3)
     assert {state for _, state, *_ in shop.writes()} == {"one"}
     first.tell(signal.SIGTERM)
@@ -376,7 +377,7 @@ def story_leader_paused(shop):
     shop.has_written("/leader/")
     second = shop.begin("two")
     first.tell(signal.SIGSTOP)
-    second.says("leads, with fencing token")
+    second.says("leads, with fencing token", 30)
     shop.has_written("/leader/2")
     first.tell(signal.SIGCONT)
     first.says("leads no more")

@@ -2,7 +2,7 @@
 """Plays each story with each example of api/clients/examples/, over real servers
 and real databases.
 
-LANGUAGES="requests shell" and STORIES="lost asleep" play some of it; JOBS=4 at a time.
+LANGUAGES="requests shell" and STORIES="lost asleep" play some of it; JOBS=2 at once.
 With --self-test, plays each story with an example that is wrong on purpose:
 the story must notice.
 """
@@ -173,7 +173,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = time.monotonic()
     self_test = "--self-test" in sys.argv[1:]
-    pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 4)))
+    pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 6)))
     try:
         ends = (play_broken if self_test else play_examples)(pool)
     finally:
