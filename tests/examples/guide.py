@@ -377,7 +377,7 @@ def story_leader_paused(shop):
     shop.has_written("/leader/")
     second = shop.begin("two")
     first.tell(signal.SIGSTOP)
-    second.says("leads, with fencing token")
+    second.says("leads, with fencing token", 30)
     shop.has_written("/leader/2")
     first.tell(signal.SIGCONT)
     first.says("leads no more")
