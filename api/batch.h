@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * POST /batch: up to BODY_LIST_MAX acquires, extends and releases in one
  * request. Each is a call of its own, as if it had come alone: so its rights,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A request and its answer: what is refused before a handler sees it, when to
  * wait, to answer, or to close the connection instead, and what becomes of a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * libmicrohttpd is a guest in our loop. It needs nothing but runs, and this
  * decides when:

@@ -1,4 +1,5 @@
 /* Apart from server/main.c, which alone includes it and wires all parts. */
+/* SPDX-License-Identifier: MIT */
 /*
  * The HTTP side of the process: libmicrohttpd in our own loop.
  */

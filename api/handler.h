@@ -1,4 +1,5 @@
 /* Apart from exchange.c, its only caller: that knows not what is asked for. */
+/* SPDX-License-Identifier: MIT */
 /*
  * From a whole request to its answer, or to the operation that it waits for.
  * Here are lists of locks and of the permits of a pool, what operators ask, and

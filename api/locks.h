@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The calls on locks: from a request to the engine, and from its result to an
  * answer, which goes to call->response.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Whether a redlockd has answered, what its answer means for a call, and what
  * is reported of it.

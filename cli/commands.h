@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The commands. Each prints to stdout and returns the exit status; watch prints
  * a line whenever one of the locks changes hands, until it fails.

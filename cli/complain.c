@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "complain.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Errors: a line on stderr, and an exit status; texts from other clients, as a
  * terminal may show them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * How redlockctl authenticates to the service, and which CAs it trusts.
  *

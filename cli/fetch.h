@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One HTTP request at a time. libcurl and jansson live here.
  */

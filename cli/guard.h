@@ -1,4 +1,5 @@
 /* Apart from run.c, which alone includes it: another process. */
+/* SPDX-License-Identifier: MIT */
 /*
  * The process that runs the command and kills it in time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * From the command line to the command; and who holds a lock, if nothing else
  * is given.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * All commands and options: what they ask for, and what --help says of them.
  */

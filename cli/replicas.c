@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "replicas.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The calls of the lock service, over all of its replicas: what a good client
  * does, see docs/client-authors.md.

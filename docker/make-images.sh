@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Makes base images from Debian's packages, for machines that cannot reach a
 # registry: debian:trixie-slim, and the Redis and Prometheus of Debian 13 under
 # the names that docker-compose.yml uses. With REDIS_IMAGE=valkey/valkey:8-alpine,

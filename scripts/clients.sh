@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Builds the packages of the clients from the files of the last commit, all of one
 # version and with the same bytes each time:
 #   clients.sh FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Builds the Debian packages of redlockd for this system into a folder:
 #   deb.sh FOLDER
 # from a copy of the files that git knows, or of all without git. The version

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # To be sourced: makes minimal Debian systems in folders with debootstrap.
 #

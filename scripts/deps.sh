@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Installs the Debian packages that are missing, for each group named:
 #   deps.sh build | run | test | lint | analyse | bench …
 # Without apt-get it lists what is missing and stops.

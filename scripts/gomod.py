@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Writes the Go client into a folder as Go's module proxies serve it, in the
 version of VERSION. The same sources give the same bytes.
 

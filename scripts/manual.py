@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What is made from the tables of options: manual pages and more.
 
 manual.py BUILD NAME

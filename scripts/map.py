@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The map of the source files, docs/internals/map.md: each module with the first sentence
 of the comment at its top.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Keeps the names of project.env the same in all files that need them.
 
 project.py --check    exits with 1 if a file has another name

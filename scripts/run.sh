@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Runs five durable Redis masters and redlockd until Ctrl-C. What the masters have
 # written goes with them. make ends this script when it is killed.
 # REDLOCKD_… variables configure redlockd as usual.

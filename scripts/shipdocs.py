@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The pages that the Debian package brings: shipdocs.py FOLDER
 
 Links between them lead to each other there, and to its examples. A link to a

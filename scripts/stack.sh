@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # To be sourced: starts and stops Redis masters and redlockd on loopback.
 #

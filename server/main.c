@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The composition root: the only file that sees both the engine and the HTTP
  * side. It makes loop, world (with the engine) and front, connects them, and

@@ -1,4 +1,5 @@
 /* Apart from main.c: only notify.c sees the library of systemd. */
+/* SPDX-License-Identifier: MIT */
 /*
  * What the log and the service manager (sd_notify(3)) are told of the life of
  * the process. Only notify.c includes <systemd/sd-daemon.h>.

@@ -1,4 +1,5 @@
 /* Apart from main.c: a program of its own, which the units run. */
+/* SPDX-License-Identifier: MIT */
 /*
  * --plan: what a start with this configuration would do with the nodes, before
  * it is done. It only looks at them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The engine as the service has it, and its port: a connection to each node for
  * calls and one for announcements, timers, the clock, random bytes. Their

@@ -371,6 +371,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/vocabulary.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/drawn.py
+	tests/lint/spdx.py
 	@bash -euc 'source tests/lib/libraries.sh; libraries_python build/lint $$1' - tests/lint/requirements.txt
 	tests/lint/github.py build/lint/venv/bin
 	tests/mutants/run.py --check

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Who may ask what, and how much of it: the identities of --auth-file, and what
  * they did here. In all calls but access_new, access may be NULL: then anybody

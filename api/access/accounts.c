@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "accounts.h"
 
 #include <assert.h>

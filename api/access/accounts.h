@@ -1,4 +1,5 @@
 /* Apart from access.h: what an identity did, without requests. */
+/* SPDX-License-Identifier: MIT */
 /*
  * What each identity did on this server, beside what it may do. An account
  * outlives the reload of the file as long as its identity is in it, and longer

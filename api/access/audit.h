@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The audit log: who was given which lock, who gave it back, and who was
  * refused, as lines of JSON, each written before its answer leaves. It holds no

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * SHA-256 of texts that clients send. GnuTLS lives here.
  */

@@ -1,4 +1,5 @@
 /* Apart from accounts.h: it reads a file, and knows no account. */
+/* SPDX-License-Identifier: MIT */
 /*
  * Who may ask, and for what: what an auth file says. One line per identity:
  *

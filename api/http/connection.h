@@ -1,4 +1,5 @@
 /* Apart from exchange.h, which alone includes it: it knows no request. */
+/* SPDX-License-Identifier: MIT */
 /*
  * One connection of a client: where its request stands, and whether the client
  * is still there; neither the HTTP library nor what is asked.

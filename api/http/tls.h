@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * TLS for clients, as far as GnuTLS does it: what the listener shows, one
  * session of a connection, and who its client is. The HTTP library makes the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Reads the JSON bodies of requests, and reports what is wrong with them.
  */

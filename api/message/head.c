@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "head.h"
 
 #include <arpa/inet.h>

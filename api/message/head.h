@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The head of a request: picks the fields that matter, and finds what two
  * parties could read in two ways (RFC 9112 §6.3, §11.2) or what this server

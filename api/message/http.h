@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One HTTP request and its response, in plain data: what the front hands to
  * the handlers and gets back; and from method and target to what is asked. No

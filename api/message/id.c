@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "id.h"
 
 #include <assert.h>

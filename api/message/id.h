@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The id of a lock in URLs, made from its resources and nothing else:
  *

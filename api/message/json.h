@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Writes JSON (RFC 8259), value after value, into one buffer that grows: a
  * library's objects cost an eighth of the CPU time of each lock cycle. Nobody

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "jsonload.h"
 
 #include <jansson.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * jansson's parser, which is left as soon as there is no memory.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Errors as application/problem+json (RFC 9457); and what is wrong with a
  * request's input, member by member, until it is told.

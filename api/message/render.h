@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The answers that went well, and what problems share with them, as JSON.
  */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A small chart of the history: lines over the last minutes, drawn as SVG.
 
 const SVG = 'http://www.w3.org/2000/svg';

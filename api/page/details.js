@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One lock: who holds it, and who has held it since somebody looks.
 
 const HANDOVERS_MAX = 100;

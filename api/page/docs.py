@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Makes of openapi.yaml a page for people: docs.py openapi.yaml >docs.html
 
 The renderers that are usual draw in the browser: Swagger UI takes a megabyte

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Asks once more before a lock is released by force.
 
 class Force {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The list of locks.
 
 const LOCK_COLUMNS = [

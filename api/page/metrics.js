@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What /metrics tells: counters, and what became of them between two looks.
 
 const KEPT_MIN = 10;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Asks the server again and again, and shows what it answers.
 
 const TIMEOUT_MS = 5000;

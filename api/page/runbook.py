@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Puts the runbook into the status page: runbook.py index.html runbook.md
 operations.md >page.html
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Texts and elements. What comes from elsewhere reaches the page only as
 // text: names of resources and owners are what some client sent.
 

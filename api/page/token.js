@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The token that a server with an auth file asks for. It stays in this tab, and
 // leaves it only in a header.
 

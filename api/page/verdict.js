@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The headline: whether locking works, as far as this server tells, and how old
 // that is. What is old is told as such.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Follows one lock: asks the server again and again to tell when the version is
 // another one than the page knows.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Prints the two Secrets of base/redlockd.yaml, with a new random password:
 #   deploy/kubernetes/secrets.sh | kubectl create -f -
 # The nodes get its hash only. NODES=3 is for overlays/three, SCHEME=rediss for

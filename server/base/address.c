@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Addresses: host:port, redis:// and unix:// URLs (RFC 3986 userinfo).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Addresses: those of nodes, lists of hosts and of networks, and who is at the
  * other end of a socket. Nothing is resolved.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What one side of TLS shows the other, and who vouches for the other side: PEM
  * files, as GnuTLS holds them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The only file that reads clocks; and moments as people and log collectors
  * read them.

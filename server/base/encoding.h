@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Bytes as text: base64url without padding (RFC 4648 §5), of which only the one
  * text that is written for some bytes is read; percent-encoding (RFC 3986

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A pool of equal objects, referred to by handles instead of pointers: the
  * handle of an object that was given back finds nothing, even if its place is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "linefile.h"
 
 #include <assert.h>

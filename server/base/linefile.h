@@ -1,4 +1,5 @@
 /* Apart from audit.c, its only user: so full disks and pipes can be tested. */
+/* SPDX-License-Identifier: MIT */
 /*
  * A file, pipe or terminal that whole lines are appended to, whether or not it
  * takes them now. The rest is kept for later, up to a limit. The caller never

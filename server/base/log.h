@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Log lines on stderr, in one of two forms with the same names:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The event loop: a few nouns of our own over libuv. Only loop.c includes
  * <uv.h>.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a process has of the kernel: random bytes, descriptors, limits, its
  * stdout, and files that it reads whole.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Plain types that every module shares: bytes, numbers, units of time.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The option table; how the value of one is read and printed; and the three
  * places that values come from, each overriding those before it: the table's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The configuration: all options, from the environment and the command line.
  * One table feeds parsing, --help and --print-config.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The engine: locks over N masters, behind a port. It does no I/O and reads no
  * clock, so the simulator runs it whole.

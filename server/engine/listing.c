@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Lists the locks that a majority of the nodes has, a page at a time. Nothing
  * is kept between two pages: the cursor holds the position.

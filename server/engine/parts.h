@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The engine's parts: for engine.c and the two parts beside it, and for tests
  * that read them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Clients that wait until a lock has another version than the one they know.
  *

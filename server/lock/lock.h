@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Limits of locks, the calls that clients make, and the quorum.
  */

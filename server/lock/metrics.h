@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Counters and histograms, and their text form (Prometheus exposition format
  * 0.0.4). Resources, tokens and owners are never labels.

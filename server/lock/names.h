@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The names that one lock covers: of one resource, or of several, each once, in
  * the order of their bytes, joined by U+000A, which no name contains.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The calls of one turn to one node, as one command: a script that runs them
  * in their order, and one reply to all. A call on its own would cost a node

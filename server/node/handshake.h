@@ -1,4 +1,5 @@
 /* Apart from line.h: fuzzers and units play it without a socket. */
+/* SPDX-License-Identifier: MIT */
 /*
  * The first commands on each new connection to a node. They read its run_id,
  * whether it is fit for locks, its clock, and whether our user may do all that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A connection to a node that comes back: it resolves the node's name,
  * connects, does the handshake, and reads when the node has sent something.

@@ -1,4 +1,5 @@
 /* Apart from world.c, which alone includes it and wires all parts. */
+/* SPDX-License-Identifier: MIT */
 /*
  * Calls to one node and their replies, over a line (line.h). Garbage, or more
  * than was asked for, ends the connection.

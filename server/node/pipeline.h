@@ -1,4 +1,5 @@
 /* Apart from link.c: fuzzers and units run it over any socket. */
+/* SPDX-License-Identifier: MIT */
 /*
  * Pipelines commands to one node, and finds the command of each reply. Calls
  * gather in a batch until another command is sent or the turn ends; each gets

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The script that runs on the nodes: its text, and the meaning of its replies.
  * batch.h makes its arguments.

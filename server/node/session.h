@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * TLS on the socket of one connection to a node, and what is trusted there.
  * Only session.c includes <gnutls/…>.

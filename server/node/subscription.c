@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "subscription.h"
 
 #include <assert.h>

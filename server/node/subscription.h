@@ -1,4 +1,5 @@
 /* Apart from world.c, which alone includes it and wires all. */
+/* SPDX-License-Identifier: MIT */
 /*
  * The second connection to a node, on which it announces releases. An
  * announcement is a hint: it may be missing, late, repeated or a lie.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One connection to a Redis server, plain or inside TLS: bytes out, replies in.
  * <hiredis/…> is included by wire.c alone.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Rules and dashboard in a real Prometheus, over servers with clients and with
 troubles: nothing fires without, the right alerts do with."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The alerts: each fires and does not, and says where the runbook is; the
 dashboard's form; all metrics are those of the binary."""
 from __future__ import annotations

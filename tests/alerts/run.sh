@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Alerts and dashboard: promtool, and a real Prometheus over real servers. TESTS
 # takes some, such as check_live.
 set -euo pipefail

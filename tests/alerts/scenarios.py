@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """For each alert series that must let it fire, and similar ones that must not.
 
 A scenario is the series of two servers, in promtool's notation, a sample every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Five Redis, two redlockd with clients at work, and a Prometheus that has our
 rules: all on loopback, in one folder."""
 from __future__ import annotations

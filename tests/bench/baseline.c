@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The Redlock page done literally, to measure against: a thread a client, each
  * with a blocking connection to every node (hiredis sets TCP_NODELAY), one node
  * after the other. Acquire is SET key random NX PX ttl, release the script of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a batch of 100 operations costs redlockd beside 100 single calls: extends,
 and a mix of acquires, extends and releases, as tasks ask for them.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Measures redlockd. A scene is a row of the table in sides.py, or a module of this
 folder.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The packages for users beside the libraries that they replace, over the same
 five nodes without persistence, in turns; and programs that hold many locks, which
 their package extends meanwhile.

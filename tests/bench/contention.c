@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Clients that want the same locks, on one or more servers, each as soon as it
  * has released: client i asks the server i modulo their number for the resource
  * (i / servers) modulo RESOURCES, on a connection of its own.

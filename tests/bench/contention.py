@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Clients that want the same locks: they wait in redlockd, or poll. On one server
 and on two, in turns; beside one client alone, whose requests show the round trip.
 CLIENTS, HOLDS_US, MODES and SERVERS change what is run; CLIENTS_TWO: how many

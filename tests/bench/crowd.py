@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Ten thousand connections that do nothing; CROWD=1000 takes fewer. The p99 is
 the median of RUNS runs, SECONDS_RUN seconds each; P99_TIMES says how much it may
 rise.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Clients that wait for one lock on several servers: how often each client gets
 it, and its worst wait. Each holds the lock for HOLD_MS (100), releases it and
 asks for it again at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The least that libmicrohttpd can do for a cycle: it answers each POST like a
  * grant and each DELETE like a release, with fields and bodies as long as those
  * of redlockd, made only once. It looks at nothing but the method.

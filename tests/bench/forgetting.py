@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Nodes that forget under load: when do they vote again, and what do clients
 notice?
 

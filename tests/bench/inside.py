@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the stacks of redlockd and of its nodes were in: `perf script` of samples
 that hold the pid, and a line "address symbol (file)" for each frame, the
 innermost first."""

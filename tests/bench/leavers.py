@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Requests of every kind, whose clients leave at random moments, over nodes that
 stand still, die and come back: the server must live, report nothing, and need no
 more memory in the end than half-way. Then it is told to stop amid requests, and

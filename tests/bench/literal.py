@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Acquire and release on distinct resources: redlockd over HTTP beside the
 Redlock page done literally, on five local nodes each. The nodes behind redlockd
 persist as told, those of the baseline never do. With one client the baseline's

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Load on a lock service: cycles of acquire and release by keep-alive clients.
  *
  *   load HOST:PORT CLIENTS SECONDS           each client as fast as it can

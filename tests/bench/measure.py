@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What all measurements share: runs in turns, medians and ratios, tables and
 plots. A run is a dict of names and values; among them are the labels that tell
 what ran, such as "pair", "what" and "clients".

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """redlockd beside other lock clients, in pairs of alternating runs, over the same
 five nodes without persistence:
 

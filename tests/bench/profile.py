@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where the CPU time of a cycle goes, on redlockd and on a node: samples of their
 stacks while the load generator runs, put down to what they were in. Beside them
 the floors: a bare libmicrohttpd server that only answers, and nodes that get the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TESTS_BENCH_SAMPLE_H
 #define TESTS_BENCH_SAMPLE_H
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How redlockd's speed changes with the number of clients, of servers that share
 a port, and with the distance of the nodes; in turns.
 CLIENTS, SERVERS, DISTANCES_MS and CLIENTS_FEW (with several servers, or with

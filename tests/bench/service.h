@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #ifndef TESTS_BENCH_SERVICE_H
 #define TESTS_BENCH_SERVICE_H
 

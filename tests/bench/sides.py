@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Scenes that run two sides or more in turns, case by case, over the same nodes.
 Each is a class, SCENES names it, and its table has a row for each case; CLIENTS
 says how many clients there are.

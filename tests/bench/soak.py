@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A million acquire/release cycles (CYCLES) after a tenth of it as warm-up, in
 runs of 5 s (SECONDS_RUN): the server's memory and descriptors must not grow.
 """

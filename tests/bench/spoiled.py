@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A lock service in memory, whose answers to batches can be spoiled: shows that
 the load generator counts nothing that was not granted or released.
 """

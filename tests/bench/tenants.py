@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What one client's lists, waits and readers cost the others.
 
   lists   clients take and release locks, while 16 others list the locks that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How soon a watch tells of a change, and what watches cost redlockd.
 
   own     the locks change hands through the server that is asked

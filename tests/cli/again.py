@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """redlockctl run --again: what starts the command anew, and what ends it.
 
 again.py [TEST...]

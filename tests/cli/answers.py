@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A service that answers with a status and JSON that a test has chosen."""
 from __future__ import annotations
 

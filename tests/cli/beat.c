@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A command for redlockctl run that writes down until when it lived:
  *

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """redlockctl that is told to end while it asks for a lock: the lock is free
 soon, also behind a proxy that does not pass on that a client has left.
 

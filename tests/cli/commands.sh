@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Each command of redlockctl on a real stack: what it prints, how it exits:
 #   commands.sh [TEST…]
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """`redlockctl run` under faults: does the command ever live longer than the
 validity of its lock?
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """redlockctl and what is no redlockd: another service, or a gateway.
 
 Whatever comes, each command ends with a status that says so, with the URL and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A gateway in front of redlockd that authenticates: TLS, client certificates,
 bearer tokens, limits."""
 from __future__ import annotations

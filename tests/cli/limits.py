@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """redlockctl run where the servers limit how long a lock is held.
 
 limits.py [TEST...]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Faults that are played again and again, some tries at the same time."""
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # All tests of redlockctl; ends with the sum: run.sh TRIES-OF-EACH-FAULT
 set -euo pipefail
 here=$(dirname "$0")

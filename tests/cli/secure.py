@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """redlockctl over TLS, with client certificates and tokens: which servers it
 trusts, what it says when it is refused, and whether its secrets stay secret.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """redlockctl without memory: whichever allocation of a command fails, from
 before its first request to its end, each request leaves whole or not at all.
 The command tries again and succeeds, or says that it is out of memory, and its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Five durable Redis masters, two redlockd, and a proxy in front of each of those."""
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # docker-compose.yml for real, in a project of its own: five Redis and two
 # redlockd, stopped, paused, replaced and started again.
 # COMPOSE="docker compose" says which of two installed versions to take. VALKEY=1

@@ -1,4 +1,5 @@
 /* The random calls of the differential test. */
+/* SPDX-License-Identifier: MIT */
 #ifndef DIFFER_CALLS_H
 #define DIFFER_CALLS_H
 

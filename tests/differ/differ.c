@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The differential test: differ [--seeds N] [--seed FIRST] [--fresh N]
  *                               [--kept FILE] [--batches B]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A run of the differential test, and what other hands do to both nodes
  * between its batches.

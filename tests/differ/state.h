@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The state hash and the locks that a batch leaves behind, on both nodes.
  */

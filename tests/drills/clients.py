@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Clients that work through all drills, in a process of their own, so that they
 can be stopped with all others.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What operators do and what breaks, over real Redis servers, with clients at
 work through two servers; prints what they, the log, /readyz, /nodes and the
 alerts made of it, a row of a table for each drill.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Nodes with clocks of their own, redlockd over them, a Prometheus with our
 rules, and what they say while somebody breaks them."""
 from __future__ import annotations

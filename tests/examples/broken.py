@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The examples, wrong on purpose: what is changed in their text, and which
 stories must notice."""
 import re

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A proxy that loses the answer to the first acquire."""
 import select
 from types import SimpleNamespace

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Databases in which api/clients/examples/fencing/ protects an order."""
 import contextlib
 import itertools

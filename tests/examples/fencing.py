@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Two clients of redlockd and a row that both change; each takes a Stage and a
 database that has the order 1."""
 from waiting import wait_until

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What stands before redlockd and asks for a token, and now and then refuses."""
 import http.client
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The programs of docs/guide.md: a store, and what writes to it under a lock.
 Each story takes a Shop and what starts the program."""
 import contextlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Plays each story with each example of api/clients/examples/, over real servers
 and real databases.
 

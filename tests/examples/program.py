@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An example as a process: what it says, and how it is paused and ended."""
 import contextlib
 import os

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Plays what clients of redlockd go through with each of api/clients/examples/:
 #   run.sh [--self-test]
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a story plays on: five nodes, two servers, one example, and a rival."""
 import http.client
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a client of redlockd goes through; each story takes a Stage."""
 import pathlib
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Work for lock.sh: looks for its lock right before each step.
 #   work.sh WORK_MS
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # What README tells a newcomer, `git clone`, `make run` and `make test`, on
 # fresh machines: trees of Debian 12 and 13 with git, make and ca-certificates
 # in them, and nothing else. In between what the docs show of TLS; then both

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # What docs/reference/tls.md shows a newcomer, from one end to the other: a CA, a
 # node that speaks nothing else, and a lock over HTTPS. Each side verifies the other.
 set -euo pipefail

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Lines: nodes, epoch, options, and then events, each a letter with the number
  * of a node behind it, and what the event tells in the lines that follow. What

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Lines: resource, owner, the value of a foreign lock, numbers. Each answer is
  * JSON that another reader takes, and says what was to be said.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A prefix, and then calls for locks, a line each: the kind's letter, and the
  * names with blanks in between. There are few slots, and the longer the names,

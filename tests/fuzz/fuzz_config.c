@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Each line is an argument. What is accepted is within the limits, and is read
  * again as it was printed; what is refused is told in one line without the

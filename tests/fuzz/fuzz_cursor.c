@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A text as the cursor of a listing; then four numbers as a cursor. There is
  * one text for each cursor: what is accepted is written again as it was, and

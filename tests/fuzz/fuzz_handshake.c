@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A line that says how many bytes come at once, and then bytes as a node may
  * send them when it is asked who it is. Who passes is what Redis is; who does

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A line with 1.0 or 1.1, then names and values in turns. A head is only
  * trusted if no second reader could frame the request in another way.

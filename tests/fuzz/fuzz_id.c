@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A text as a resource, as several with a blank in between, and as an id. Each
  * list of resources has one id, each id is that of one list, and both are told

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * An auth file. What is accepted is within the limits, and each identity is
  * found by its name; what is refused is told in one line that repeats nothing

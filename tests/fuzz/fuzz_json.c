@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A line with the call, a for acquire, e, r, or b for a batch, and then a
  * body. What is accepted is within the limits, and means the same when it is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Two lines, and then bytes as a node may send them. The first line has the
  * letter of each call, and a blank where a batch ends; the second says how

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Two lines: method and target. The path of an id leads back to what was
  * found, however it is written.

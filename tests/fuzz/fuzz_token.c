@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A text as a token. What is accepted can be made again from its parts, but
  * for the part that is reserved.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Lines: how many nodes, which of them tells, the high-water mark of each,
  * whose last digit is that of its incarnation, and then what it tells of the

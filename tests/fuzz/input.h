@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the fuzzer gives, taken line by line, so that a seed is a text that
  * people can write. Behind the end everything is empty or 0.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A node that is nothing but bytes: a wire in this process whose other end the
  * fuzzer writes.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Runs the fuzzers of a folder, two at a time: each over its corpus, and then on
 # from there and from what earlier runs have found, for FUZZ_SECONDS (60), with
 # libFuzzer's random numbers from SEED, a new one each time. FUZZERS="id json"

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Tries what no gate runs in full, so that nothing rots unseen.
 
   check_tools.py [TARGET…]

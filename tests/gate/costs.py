@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the steps and the tests of a run cost."""
 from __future__ import annotations
 

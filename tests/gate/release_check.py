@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What must be true before a version gets its tag.
 
   release_check.py [--check]

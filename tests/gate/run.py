@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs the steps of a table side by side, and tells what each cost.
 
   run.py TABLE [STEP…]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Proves at the start of each run that no step can fail unseen."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tables of steps: what `make test`, the gate of each change, and the
 nightly run consist of. Each step is a command that anybody can type.
 """

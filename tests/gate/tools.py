@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How each make target is tried that no gate runs in full: a command that takes
 seconds, and shows that the tool still does its work. See check_tools.py.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What .github/workflows names: make targets, and the steps of the nightly run."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The module as a proxy serves it, its style, and its tests."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Go blocks of the module's README, as they are, over real servers."""
 from __future__ import annotations
 

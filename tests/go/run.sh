@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The Go client, as a user's module gets it from a module proxy: its own tests,
 # its README, and locks over servers that fail, made up ones and real ones. All
 # is in build/go. TRIES: how often each fault is played; arguments choose tests,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Auth files, and calls of those who are in them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A certificate authority of the tests, and what it signs. Keys are ECDSA on
  * P-256: they are made at once.

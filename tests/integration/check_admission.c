@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Nodes that forgot, servers that disagree: who may vote, and when again.
  *

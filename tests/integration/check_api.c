@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The calls over HTTP, one of each kind, and the options that change what they
  * answer. The units have every case.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The audit log of a real server: each event has one line, which is there
  * before the answer; none is lost or torn by a rotation; and a file that takes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The auth file of a server that runs: how it is changed, and what its limits
  * do when clients leave. Which request is refused, the units have, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Backups: redis-cli --rdb attaches to a node as a replica. Redis then makes a
  * new replication ID, and again when it frees its replication backlog; but the

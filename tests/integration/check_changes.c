@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Changes and mistakes while clients work: other limits, a server that is
  * started with a wrong configuration. No acquire fails after one retry, and a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Clients that misbehave: they leave, they drip, they idle. None of them may
  * leave a lock behind that nobody owns, or keep others from working.

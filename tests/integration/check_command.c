@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The command without a service: what it tells, and its exit status. The units
  * have every mistake; here is one of each kind.

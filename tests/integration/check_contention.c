@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Many workers, one lock: those who wait as retry_after_ms tells get it as
  * often as those who poll, and all of them get it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * All five names move to other machines, one after the other, while clients
  * work; each old machine ends when the new one votes.

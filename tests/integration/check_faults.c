@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * How locks broke elsewhere: each test is named after its story in FAULTS.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Fencing tokens and exclusion, as a resource behind the lock sees them:
  * several clients, two servers, nodes that restart one at a time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * As many connections as the server may have: those that do nothing give way,
  * and those that wait, for whatever, take half of them at most, as the other

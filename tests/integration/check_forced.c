@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * An operator releases all readers of a lock: what was there is released on
  * each node, and nothing that is granted later. FORCED_TRIES has each tried

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Nodes that another program has filled: above maxmemory they extend and
  * release what is held, and grant nothing new. Those that would evict locks

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A client certificate as an identity: which of its names counts, and what
  * authorities below the trusted one, whose names are constrained, can make of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Other clients' locks on the same masters exclude ours, and ours theirs. The
  * masters are Redis, or with VALKEY=1 Valkey.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Clients that leave while what they asked for is under way at the nodes, and
  * servers that are told to stop then. No server may end, unless it is told to:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * GET /locks over real nodes: exactly what is held, page by page.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Steady load while nodes die, stand still and come back: with two of five
  * hurt not one request fails; with three nothing is granted; afterwards all is

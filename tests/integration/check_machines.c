@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Names that move to other machines while clients work: by a rolling restart
  * with another address, or by DNS without one. No acquire fails after one

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A node loses memory, or gets another one: that of another node, of a replica,
  * or an earlier one of its own. Nobody may get a lock that it had granted, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Nodes whose clocks step: how often they pay for it, and what a holder was
  * promised meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Servers that know different things of the same nodes: one of another
  * installation, one that a name leads elsewhere.

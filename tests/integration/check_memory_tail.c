@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A node with `appendfsync everysec` loses the end of its append-only file in a
  * power cut, and with it a promise. Another server has looked at it just before

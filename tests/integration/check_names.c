@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The number of names changes, 3 to 5 and 5 to 3: nothing is granted for as
  * long as the longest lock is held. The greatest TTL allowed is one minute, and

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the service manager hears of a server; the test is the manager.
  */

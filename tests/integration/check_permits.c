@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Permits: many clients, two servers, and never more holders than the limit.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * redlockd --plan on real nodes: what it tells, its exit status, and that it
  * leaves nothing on them. Which text belongs to what is in

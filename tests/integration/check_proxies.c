@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A proxy reads the whole answer and then ends its connection to us as it
  * likes, often with a reset. What its client was told to hold must stay held.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Locks that a quorum has at first: what is left of those that are released
  * through another server, and whether they live on while nodes die.

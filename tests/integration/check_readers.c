@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Readers and writers: many clients, three servers, and never a writer beside
  * anybody. READERS_MS makes it longer.

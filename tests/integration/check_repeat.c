@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Acquires with an Idempotency-Key: whoever lost the answer gets the lock
  * again, and only the newest token counts.

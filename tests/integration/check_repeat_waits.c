@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Repeats that wait: whoever else waits for the lock, and whatever the clocks
  * of its server show, the holder has it again.

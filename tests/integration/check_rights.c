@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a node may refuse to redlockd's user, or not know, at the start and
  * later: it is told what is missing, by what would grant it, and does not vote

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One lock over several resources: all of them or none, whoever asks for them
  * in whatever order.

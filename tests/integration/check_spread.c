@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A lock that is held gets onto all nodes, whoever else comes by, through
  * whichever servers: then two of five nodes may die.

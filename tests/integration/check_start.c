@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The start as a shell, a service manager or an operator may give it: closed
  * descriptors, few of them, an output that is full, a terminal that hangs up.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Every allocation of a call fails once. The answer is the one that is due, 503
  * overloaded, or none at all; and the nodes have what the answer says: no lock

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Every allocation of a start fails once: the server says so and ends, or
  * serves. Then every one of what it does unasked while it serves.

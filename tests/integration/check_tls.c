@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * TLS for clients: who may connect, what a reload changes, also on connections
  * that are there, and what is warned of.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Programs of others that leave over TLS while they wait. How our own clients
  * leave is in check_clients.c, which runs over TLS as well.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * TLS to the nodes: locks work over it, and GET /nodes says precisely why a
  * node is not believed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The verdict tables with real nodes: keys are laid on them past the service,
  * and the answer is compared.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What wakes a client that waits: a release through another server or by
  * another library, the end of a TTL, a quorum that returns; and a mere delay,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Many clients that wait: what is left of those that vanish, who may wait, and
  * what signals do.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Announcements that break off, are not true, or are none: they are hints, and
  * whoever waits is granted the lock all the same.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Clients that wait for another version of a lock, while it changes hands
  * through the same server or another one.

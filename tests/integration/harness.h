@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Real processes for the tests: redis-server nodes, redlockd servers, and the
  * wait for what they should do. Whatever goes wrong fails the running test.

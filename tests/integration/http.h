@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * HTTP calls, answers and what every answer must look like; and raw sockets
  * for what no HTTP library would send.

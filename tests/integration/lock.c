@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The four calls on a lock.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Runs the suites of this folder. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hiredis' blocking API, one connection a node.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A blocking look at one node, past the service.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Plain sockets: requests cut, dripped, doubled and reset.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A holder on a bare majority, and its rivals.
  */

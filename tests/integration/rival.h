@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Two clients and one lock: the holder has it on a bare majority, so that one
  * node which forgets gives it away; whoever else asks is a rival.

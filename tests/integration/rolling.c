@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "rolling.h"
 
 #include <stdio.h>

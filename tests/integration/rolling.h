@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Three servers over the names a to e, whose nodes move, and workers meanwhile;
  * other nodes are spare. The servers are restarted one after the other, or find

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * TLS over the raw sockets of http.h, by GnuTLS. A socket that speaks it is
  * known by its descriptor, until that is connected again.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A server whose allocations fail on demand: tests/starved/shim.c.
  */

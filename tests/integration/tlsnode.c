@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tlsnode.h"
 
 #include <stdio.h>

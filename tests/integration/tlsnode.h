@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Nodes that speak TLS and nothing else, and the certificates that they need.
  * Tests look at such a node through a Unix socket.

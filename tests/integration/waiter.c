@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "waiter.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Clients that wait for a lock, each on a connection of its own.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The proxy prints its ports, and takes commands on its stdin.
  */

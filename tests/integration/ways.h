@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Ways between servers and nodes that are slow, or closed for a while: the
  * nemesis' proxy, which ends with this process.

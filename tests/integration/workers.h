@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Clients that work while a test changes what they work with. Each is a process
  * that holds a lock for the whole time and extends it in time, and acquires and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Clients of the libraries: each a process that is spoken to line by line."""
 import os
 import pathlib

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Plays how locks broke elsewhere, with Redlock libraries and with redlockd:
 "library × story: broken / holds". redlockd, the last column, has to hold.
 

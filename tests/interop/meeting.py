@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A lock library meets redlockd on the same nodes: who keeps whom out."""
 import itertools
 import math

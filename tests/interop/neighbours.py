@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Which lock libraries keep redlockd out on the same nodes, and which redlockd
 keeps out: run for real where they are to be had, replayed where not.
 

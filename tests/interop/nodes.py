@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Redis masters on loopback that can be paused, killed, emptied, and whose
 clocks can be stepped; each dies with this script."""
 import contextlib

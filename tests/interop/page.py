@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tables of docs/neighbours.md: what the run found, and what they say."""
 import pathlib
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A TCP proxy in front of one node, that breaks connections as networks do."""
 import select
 import socket

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Lock libraries and redlockd: run.sh main|neighbours…
 #
 #   main        breaks Redlock libraries, and tries to break redlockd, with the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What of a run is played."""
 import os
 import sys

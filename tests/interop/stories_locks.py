@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One lock's life: extending, releasing, its numbers."""
 import time
 

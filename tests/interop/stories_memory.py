@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Nodes that forget: restarts, flushes, evictions, clocks, replicas."""
 import time
 

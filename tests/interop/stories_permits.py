@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Permits: how many clients hold one of a pool at once."""
 import time
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Rounds: late commands and replies, retries, paused and ill nodes."""
 import time
 

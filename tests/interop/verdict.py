@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a story can end with, and what several of them have in common."""
 import time
 

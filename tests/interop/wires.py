@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Libraries that are not to be had here, replayed: what each sends to a node.
 
 A wire form is read from the library's public source, which its comment names.

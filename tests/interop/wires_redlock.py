@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Wire forms of libraries that lock on a majority of nodes."""
 import base64
 import secrets

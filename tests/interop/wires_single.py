@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Wire forms of locks on one Redis."""
 import re
 import secrets

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a story plays in: five fresh nodes, and clients of one library."""
 import http.client
 import json

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicBoolean;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Java package: its transcripts, its clock, its stories over a real redlockd and
 over made-up ones, many threads, a kept connection that has ended, and what its README
 shows."""

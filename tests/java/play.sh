@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Compiles the package in the folder $PACKAGE, and plays the transcripts with it.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)

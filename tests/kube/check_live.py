@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The arguments, variables and probes of the pods, on loopback: all Redis and
 one redlockd, in a folder that stands for their volumes."""
 from __future__ import annotations

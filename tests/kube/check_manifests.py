@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Schemas, and what must agree: within the manifests, with the binary, with
 openapi.yaml and with the docs."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What deploy/kubernetes describes: each overlay as `kubectl apply -k` would send
 it, and the Secrets; and what the Helm chart makes."""
 from __future__ import annotations

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The manifests of deploy/kubernetes and the Helm chart: schemas, what must agree,
 # and Redis and redlockd on loopback with the very arguments of the pods. TESTS takes some of
 # them, such as check_live. WRITE=1 makes the rules of components/monitoring anew.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """HAProxy and nginx in front of servers, with a configuration of ours or their
 own.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Certificates for tests of TLS, good ones and bad ones, made on the fly."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # To be sourced: counts checks, cleans up, and ends with "N passed, N failed".
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Wall clocks that a test sets: see tests/nemesis/shim.c."""
 from __future__ import annotations
 

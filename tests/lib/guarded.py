@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A real redlockd that asks who is there: TLS, an auth file and, if wanted,
 client certificates. It has one node."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Threads beside a test. What one of them raises is raised where it is waited
 for: a test does not pass because nobody did anything.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What openapi.yaml means: references replaced by what they stand for."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Ports of loopback that nobody listens on."""
 from __future__ import annotations
 

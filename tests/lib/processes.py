@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Children, and what processes use."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A Prometheus on loopback, and what it says."""
 from __future__ import annotations
 

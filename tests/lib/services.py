@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """HTTP servers of tests. What one of them raises is raised when it is closed: a
 test does not pass because a broken connection was all that it saw.
 """

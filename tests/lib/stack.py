@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Five nodes and some servers, clients, and what came of it. REDLOCKD and TOOLS
 name the binary and the folder of the load generator.
 """

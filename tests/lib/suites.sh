@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Runs the suites of a folder, JOBS at a time (three a core, as most of them
 # wait). Ends with what failed, and the sum of their last lines, as Check writes
 # them.

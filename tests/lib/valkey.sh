@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Gets Valkey of Debian 13 into build/valkey, and prints the folder of programs
 # called redis-server and redis-cli that run it: to be put before PATH, so that
 # any test of ours runs over Valkey. Nothing is installed on this machine.

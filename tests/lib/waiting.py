@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Waits for what comes."""
 from __future__ import annotations
 

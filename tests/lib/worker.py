@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A client that works while what it works with is changed."""
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # clang-tidy and cppcheck over the C files of FOLDERS (all); each finding is an
 # error:
 #   analyse.sh COMPILER-FLAG…

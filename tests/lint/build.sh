@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # What the Makefile promises. A new VERSION reaches the binary: each file that
 # names it is built anew. The binaries are hardened.
 set -euo pipefail

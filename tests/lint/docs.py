@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The docs' tables against what the binary and the code say, both ways.
 
 docs.py REDLOCKD TABLES

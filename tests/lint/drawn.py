@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """What can be asked is drawn: tests/sim/drawn against openapi.yaml.
 
 drawn.py. Each operation and field of openapi.yaml has a row that tells who

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the lints share: what they read, what they have found, and how they tell."""
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The C files must be as `make fmt` lays them out:
 #   format.sh CLANG-FORMAT FILE…
 # Each version lays out a bit differently, so that only Debian 12's judges; CI

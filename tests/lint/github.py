@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The forms, the workflows and the settings of Dependabot in .github.
 
 github.py TOOLS, a folder with check-jsonschema and zizmor

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The folders' layers, as the table in CONTRIBUTING.md draws them.
 
 layers.py OBJECTS

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """A noun is one module, and a static function has a name of its own.
 
 No two static functions of server/, api/ and cli/ share a name: so

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What is packaged against the code, and what is made from it.
 
 packages.py BUILD, a folder with redlockd, redlockctl and share/

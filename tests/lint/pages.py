@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The form of the pages: for whom each is, where it leads, how long its sentences
 are, and that its words are the field's. First a test shows that each is noticed.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """openapi.yaml, --help and the manual pages, in sentences that are read once.
 
 plain.py REDLOCKD REDLOCKCTL. No sentence has more than 30 words or a private

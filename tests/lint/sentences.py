@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Unit tests assert codes, fields and counts; sentences stand in one table.
 
 Five words in a row in a text of tests/unit are an error, but in the table, as

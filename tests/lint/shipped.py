@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The pages of the Debian package: each link leads to one of its files and, with
 #, to a heading there. The alerts' pages are among them.
 """

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Sizes of the sources; libraries and clocks of those in C."""
 import re
 

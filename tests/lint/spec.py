@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """openapi.yaml against the code, both ways, and by the rules of good specs.
 
 spec.py REDLOCKD TABLES. Paths and methods, statuses, codes and titles, members,

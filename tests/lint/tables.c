@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Prints as JSON what the docs and openapi.yaml have to agree with: the tables
  * of the code and its limits, what its predicates let through, and an answer

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What tests/lint/tables.c printed into the file that is the second argument."""
 import json
 import pathlib

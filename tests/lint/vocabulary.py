@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """The table api/vocabulary against all places that use its names, both ways.
 
 vocabulary.py REDLOCKD TABLES. openapi.yaml and the server (what tests/lint/

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """One thing, one word: the glossary of docs/internals/guarantees.md, held.
 
 A word of its last column stands nowhere in the engine, the node's side, the

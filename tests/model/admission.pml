@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Admission: rules 1 to 3 of docs/internals/guarantees.md, admission by time alone, and
  * REVOKE of rule 9.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What must hold in readers.pml. */
 
 inline check_holders()

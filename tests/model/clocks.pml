@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Clocks: rule 9 of docs/internals/guarantees.md.
  *
  * The clock of node 0 steps, forward so far that all its keys expire early, or

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What all models share.
  *
  * Three nodes, two servers, one resource. A tick of time may come at any

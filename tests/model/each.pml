@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* How many clients and nodes readers.pml has, and what is done for each. */
 #undef CLIENTS
 #if defined(FOUR_CLIENTS)

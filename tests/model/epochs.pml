@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Configurations: rules 3 and 12 of docs/internals/guarantees.md.
  *
  * Server 0 has the old configuration, of nodes 0, 1, 2, which votes; server 1

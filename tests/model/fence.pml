@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Fencing tokens, and how far apart the clocks are ("Rising fencing tokens" in
  * docs/internals/guarantees.md).
  *

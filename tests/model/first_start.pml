@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* First start: rule 8 of docs/internals/guarantees.md, raced by two servers.
  *
  * Nodes forget everything while the servers read them: before the first

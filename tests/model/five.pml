@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Five nodes, of which a minority may be bad at once: with an older copy, or
  * empty.
  *

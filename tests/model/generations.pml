@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What memory.pml and witness.pml share: generations, and what was promised. */
 
 #ifdef ONE_HEARTBEAT

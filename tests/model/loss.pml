@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A node that lost data waits for what the others have promised.
  *
  * There is no time, so what is found holds for any durations: what a client was

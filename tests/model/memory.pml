@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Memory that is older than what it promised: high-water marks, witnesses, READMIT.
  *
  * Two holders need a node that they share and that lost data: node 0. So the

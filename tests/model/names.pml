@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Other names, once the old ones are dead: rule 12 of docs/internals/guarantees.md.
  *
  * Configuration 0 are the old names, and all its machines vote. Three names

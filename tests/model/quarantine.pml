@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Quarantine records of a higher epoch, and servers of the same names with different ones:
  * rule 12 of docs/internals/guarantees.md.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Shared locks: readers and writers.
  *
  * Three nodes, one slot. Each of three clients asks once, as a writer or as a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Spreads and a release ("Spread" in docs/internals/guarantees.md).
  *
  * Three nodes, one lock. A client releases it through one server; others spread

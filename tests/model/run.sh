@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Searches the models of this folder exhaustively with Spin. With all rules on
 # nothing may go wrong; with a rule switched off, what its story tells must;
 # and the goals must be within reach, or the models would prove nothing.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Searches one model of this folder exhaustively with Spin. Prints what Spin
 # prints, and in the last line the name of the assertion that fell, or
 # "nothing", or what hindered the search.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What readers.pml does after each step, so that there are fewer states.
  *
  * What cannot matter any more is lost: acquires that are stale; the rest

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Witnesses: the other nodes must report what servers that are gone knew.
  *
  * Node 0 is restarted with its data or with an older copy; nodes 1 and 2 are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of who is let in, and of what that costs: no lock is at stake."""
 from __future__ import annotations
 

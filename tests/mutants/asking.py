@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of acquires that ask a quorum first, and of early replications. See run.py."""
 from defect import Defect, plant
 

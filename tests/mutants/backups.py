@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of what tells a first replica from a node that was a replica."""
 from defect import plant
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of POST /batch: how its operations are read, begun, answered and undone."""
 from __future__ import annotations
 

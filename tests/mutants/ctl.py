@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of redlockctl: where the servers limit a hold, and where what answers
 is no redlockd. See run.py."""
 from defect import Defect, Edit, plant

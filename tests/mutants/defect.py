@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One deliberate defect: it removes one safeguard."""
 from __future__ import annotations
 

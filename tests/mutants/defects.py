@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Deliberate defects: each removes one safeguard. See run.py.
 
 A defect of a node's script is made in the simulator's node, which

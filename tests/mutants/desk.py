@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which draws are tried, by whom, and what is known of them already."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Rules by which nodes that lost data were once admitted early. Nothing was told of
 incarnations then, and each promise was to be found by a probe that came in time. The
 simulator finds them, and so does the nemesis, by a strike that is made for each.

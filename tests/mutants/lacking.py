@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of what a node may lack: rights, commands, scripts, durability."""
 from defect import plant
 

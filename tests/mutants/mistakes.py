@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of what keeps a mistaken server from disturbing others."""
 from dataclasses import replace
 

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Changes the code at places drawn at random, and looks who notices.
 
   mutate.py [--count 50] [--seed 1] [--suites unit,sim] [--jobs 2] [--only N]

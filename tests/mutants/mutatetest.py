@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Proves at the start of each run that places are found where they are, and
 that what is no mutant, what is noticed and what is not are told apart: a tool
 that takes everything for noticed would praise any test.

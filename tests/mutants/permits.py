@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of permits.
 
 What permits stand on are locks, whose defects are in defects.py.

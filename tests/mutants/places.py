@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Where C code can be changed, found in the tree that clang makes of it.
 
 A place is an operator, a number or a statement in the body of a function, as

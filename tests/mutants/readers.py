@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of shared locks, on the nodes: scripts that differ finds, or a unit
 test where no batch of differ could show it. The last ones are in no line of the
 scripts: what a client must not do, and what a script does in one step.

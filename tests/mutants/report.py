@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the reader gets to see of the mutants."""
 from __future__ import annotations
 

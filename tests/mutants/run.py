@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Takes one cure away at a time, and looks whether the tests notice.
 
   run.py [--seconds 180] [--only TEXT] [--tls] [--check]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects of what brings a held lock to all nodes. See run.py."""
 from defect import Defect, Edit, plant
 

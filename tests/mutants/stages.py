@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a mutant goes through until something notices it.
 
 A stage is built at once and run in pieces, several at a time. A piece that

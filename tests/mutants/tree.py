@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A copy of the project, in which files are changed and built anew."""
 from __future__ import annotations
 

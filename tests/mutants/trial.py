@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One mutant after the other in one tree: made, built, tried, unmade."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Defects that only those notice who watch, or leave."""
 from defect import plant
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """HAProxy between clients and servers: of each server a port for each way in
 which HAProxy may use its connections to the server.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Times in which nothing is wrong: all nodes vote, and no fault is active but
 that a server stands still for a moment. What must be true then, and cannot be
 asked for while everything breaks, is judged by what happened in them.

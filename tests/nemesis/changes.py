@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What an operator changes while all goes on, and how he errs: a name moves to
 another machine, limits change, servers are restarted one after the other; some
 have a wrong address for a while, or a server with a wrong configuration runs

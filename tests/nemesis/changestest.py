@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests of changes.py and of when changes come: alone, for selftest.py; and
 what a name's two machines share, for tooltest.py.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Proves or refutes, from calls alone, what redlockd promises.
 
 A client believes in its lock from the moment it read the answer until the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Clients that take locks, change what these protect, extend, release, forget
 and vanish: a thread each, all with the same clock. Some ask with a key, and
 again when the answer is lost; or twice at once, which takes a second thread.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The redlockd servers, the proxy between them and the nodes, and all of it."""
 from __future__ import annotations
 

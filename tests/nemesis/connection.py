@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A keep-alive HTTP connection to one server, and what one call got from it."""
 from __future__ import annotations
 

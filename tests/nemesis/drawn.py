@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What clients and operators of the nemesis ask: a table, which a lint compares
 with openapi.yaml. Each request is read as it is sent, so the table does not say
 more than is done: at the end of a run, `drawn` names what it says too much.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Does the faults of a plan, undoes them, and notes when they were active.
 
 Each kind is a generator: what stands before its first yield begins the fault,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What happened: calls of clients, faults, and the violations found in them.
 
 All moments are time.monotonic_ns() of the one process that runs all clients.

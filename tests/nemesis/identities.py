@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Who may ask the servers of a run, and for what."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Clients that hold locks for seconds, each on resources of its own, so that
 others have time to see them; and clients that poll for these, or read beside
 them. What comes first is over within milliseconds, through another server: a

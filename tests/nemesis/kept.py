@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The seeds that failed once: tests/nemesis/seeds. A line is what nemesis.py
 must be told to play it again, and behind # why it is kept:
 

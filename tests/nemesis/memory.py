@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Faults that take a node's memory, replace it, or bring an older one back.
 
 What redlockd leaves open (docs/internals/guarantees.md, What remains) cannot happen

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Proves at the start of each run that the faults of memory.py do to real nodes
 what they say, as far as servers allow it, and not further.
 """

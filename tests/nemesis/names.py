@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Other names for the nodes, which are the next configuration, and the way back:
 the old names, with the epoch after that.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Real servers, real nodes, faults at random, and a proof of what it did.
 
   nemesis.py [--seconds 60] [--seed N] [--faults KIND,… | harmless | all]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A process that may be killed, stopped and started again; Redis nodes."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which fault comes when: made from the seed alone, before anything runs.
 
 What makes a node forget, or its clock misbehave (is_lossy), has to be found by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* A TCP proxy between servers and nodes, which does to each pair of them what
  * networks do:
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the locks protect: a number, read, changed and written back.
 
 It refuses fencing tokens below the highest that it saw, on reads as on writes,

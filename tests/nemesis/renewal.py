@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Over TLS: now and then a certificate and the auth file are written anew, and
 a server reads them while its clients go on.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Histories made by hand: what feeds the checker in the self tests.
 
   NAME: what is found in it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Feeds the checker with histories made by hand: each violation must be found,
 and nothing in what is allowed. Runs at the start of every run, and alone.
 """

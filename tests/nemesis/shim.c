@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Preloaded into nodes and servers:
  *
  *   NEMESIS_CLOCK=FILE      wall clocks show what FILE says; monotonic clocks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Whether locks that are held are on all nodes: read from the nodes themselves.
 
   spread  in calm times, a second after it was granted or extended, a lock is on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Feeds the look at the nodes; imported by selftest.py, and with a real node by
 tooltest.py."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a client says and hears over one connection: as it is, or inside TLS.
 
 TLS is done in memory, the socket stays ours: so a client may leave anywhere,

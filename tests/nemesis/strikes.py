@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Losses at the one moment at which a rule of docs/internals/guarantees.md is needed. What
 is drawn at random meets that moment too seldom: a few ms, before a promise is
 told or while a call is under way, with a bare majority.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tests of when strikes come, for selftest.py."""
 from __future__ import annotations
 

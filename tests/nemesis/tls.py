@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Certificates for a run whose nodes and servers speak TLS and nothing else."""
 from __future__ import annotations
 

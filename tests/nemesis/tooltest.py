@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Proves at the start of each run that proxy, clocks and clients do what they
 are told: a fault that does nothing would make every test pass. No server runs
 yet.

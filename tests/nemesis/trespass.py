@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Clients that ask for what they may not have: with a token that nobody has,
 for resources outside of their prefixes, or by force. They must be refused, get
 no lock, and change none.

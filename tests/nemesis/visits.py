@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a client asks about locks that are not its own, and an operator about
 all of them: who has it, which there are, the slots of a pool, every page; and
 forced releases, of what was seen a moment ago, or of all readers.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What clients ask for, as HTTP says it."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What watchers must have been told.
 
   watched  nothing older is told after something newer, by the fencing tokens;

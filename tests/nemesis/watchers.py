@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Clients that watch a lock: GET with the version that they know, again and
 again, through whichever servers. They come, stay for a while, and leave: behind
 an answer, or in the midst of waiting for one.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Feeds the check of watches with histories; imported by selftest.py."""
 from __future__ import annotations
 

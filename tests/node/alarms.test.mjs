@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What waits for a moment: in order, not before its moment, and cleared.
 import assert from "node:assert/strict";
 import test from "node:test";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What many tasks ask for at once goes together: against servers that fail.
 import assert from "node:assert/strict";
 import test from "node:test";

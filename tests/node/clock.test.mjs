@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The clock that runs on while the machine sleeps.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Many tasks of one client, over five Redis masters and real redlockd; see
 // servers.py. A proxy in between counts requests, and fails as a test says.
 import assert from "node:assert/strict";

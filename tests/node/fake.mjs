@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A server that answers like redlockd, or fails as the test's script says; the
 // same as tests/python/fake.py.
 import http from "node:http";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Works while it holds a lock, and tells when it did: see tests/go/user/holder.
 //   holder.mjs RESOURCE TTL_MS [cancel MS]; the URLs are in REDLOCKD_URL
 import { writeSync } from "node:fs";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Answers as bytes, whole and in pieces: what is read, and what is refused.
 import assert from "node:assert/strict";
 import test from "node:test";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What all tests need.
 import assert from "node:assert/strict";
 import { after, afterEach, beforeEach } from "node:test";

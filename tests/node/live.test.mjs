@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The package over five Redis masters and real redlockd; see servers.py.
 import assert from "node:assert/strict";
 import test from "node:test";

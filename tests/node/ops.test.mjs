@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Lists, inspections, watches and force, against servers that fail.
 import assert from "node:assert/strict";
 import test from "node:test";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The package as it is installed, and its types.
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a process with a lock does when its own work has ended.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Real reverse proxies in front of servers: HAProxy and nginx, of Debian.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

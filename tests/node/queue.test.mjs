@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which request leaves when, and what each operation of it gets: without I/O.
 import assert from "node:assert/strict";
 import test from "node:test";

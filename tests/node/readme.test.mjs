@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The blocks of the README, as they are, and the program of types/, over real
 // servers; see servers.py.
 import assert from "node:assert/strict";

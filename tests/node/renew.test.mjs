@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A lock while it is held, and its end, against servers that fail.
 import assert from "node:assert/strict";
 import test from "node:test";

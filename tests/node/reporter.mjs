@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A line for each test; ends with "N passed, N failed".
 import { relative } from "node:path";
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The Node client as `npm pack` makes it: its protocol without I/O, servers that
 # fail as a script says, real ones that are killed and paused, types, README. All
 # is in build/node. NODE is the interpreter; arguments choose tests, such as

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Starts five Redis masters and two redlockd; runs a command beside them, and
 ends with its status.
 

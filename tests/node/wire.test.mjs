@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Connections: servers that misbehave byte by byte, as a script says.
 import assert from "node:assert/strict";
 import net from "node:net";

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What OpenAPI cannot say, put right before a valid request leaves.
 
 Only requests that the spec says are valid are touched, and only in these ways;

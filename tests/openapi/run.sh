@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # openapi.yaml against the real thing: validators, schemathesis with all its
 # phases and checks, and a generated client, over five nodes. EXAMPLES (200) of
 # each operation that has parameters; SEED, else a new one each time. What it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # To be sourced: boots a tree of Debian with systemd, in namespaces of its own.
 # It has loopback and no other network. Nothing outlives the script.

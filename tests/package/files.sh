@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # To be sourced: the files that the service reads and writes in its sandbox:
 # its audit log, certificates and keys, the auth file. They are kept as

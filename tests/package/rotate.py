@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """The audit log under load, rotated by the real logrotate: with the file of the
 Debian package, and with the one that docs/reference/audit.md shows. No line is lost,
 cut or doubled, and the new files are as the old ones.

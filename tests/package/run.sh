@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The Debian packages on Debian 12 and 13: they are built twice with the same
 # bytes, then installed, configured, run, upgraded, removed and purged on a
 # minimal system that systemd has booted; the sandbox of the unit is real.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # shellcheck shell=bash
 # To be sourced: what an administrator does with the packages, from the
 # installation to the purge, in the system that boot.sh has booted.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What the browser itself can tell of the page it shows.
 
 function parseColour(text) {

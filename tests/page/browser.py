@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A headless Chromium, and what a test asks of the page it shows."""
 from __future__ import annotations
 

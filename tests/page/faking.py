@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Answers that the page gets in place of the server's: what a person sees in
 moments that are hard to bring about."""
 from __future__ import annotations

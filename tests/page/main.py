@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """main.py ORIGIN PID NODE=PID…: the stories, in a browser that shows the page of
 the server at ORIGIN, which has this PID and these nodes. STORIES takes those
 whose names contain one of its words; the first one always runs."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The status page in a headless Chromium, over five nodes that are paused and
 # flushed; see stories.py. STORIES takes some of them. PICTURES is where the
 # pictures go (build/page), PICTURES_S how long there is traffic before.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The server behind the page, its nodes, and clients that lock."""
 from __future__ import annotations
 

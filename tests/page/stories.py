@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a person sees on the status page while things happen behind it."""
 from __future__ import annotations
 

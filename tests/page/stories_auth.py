@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a person sees of a server that has an auth file.
 
 It serves at GUARDED, over the same nodes; there is a token that may read, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a person sees of one lock: who holds it, and who has held it since."""
 from __future__ import annotations
 

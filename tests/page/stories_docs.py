@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """/docs tells all that /openapi.yaml has, as HTML that any browser reads."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a person sees when the server hangs, and when it has died: no story can
 come after these."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A lock is released by force: who is asked what, and what comes of it."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What pages of other origins get through the browser of somebody who reaches
 the server: nothing."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a person sees who was woken up: most of it from answers that are made up,
 since these moments are rare."""
 from __future__ import annotations

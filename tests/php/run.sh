@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The PHP client: its transcripts, its README, Symfony's store, and locks over
 # servers that fail, made up ones and real ones. TRIES: how often each fault is
 # played; arguments choose tests, such as check_php or check_faults.Faults.

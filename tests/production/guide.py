@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Pastes docs/deploy/production.md, from the top to the bottom, on six bare machines,
 and asks the service at the end what the guide promises.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Boots a tree with systemd, on top of what is in LOWER, which stays as it is:
 #   machine.sh LOWER FOLDER
 # FOLDER/upper has what differs. Prints the process id of systemd when the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Six machines on one network: trees of Debian that systemd has booted, each in
 namespaces of its own, with names in /etc/hosts and ssh between them. They stand
 for the hardware, and for nothing else."""

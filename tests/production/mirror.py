@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The way from machines without a network to the mirrors of Debian: a proxy that
 fetches what apt asks for. It listens in the network of another process."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the guide promises, asked of the machines when it has been followed, by
 means of its own. Each check returns what is wrong; "" if nothing is."""
 from __future__ import annotations

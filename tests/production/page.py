@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The blocks of docs/deploy/production.md that a reader pastes. Each begins with a line
 that says where, such as "# on n1" or "# on each of n1 … n5, one after the
 other"."""

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Follows docs/deploy/production.md on six bare Debian 12 machines. Needs root. With
 # --check it only looks whether it could; all else goes to guide.py.
 set -euo pipefail

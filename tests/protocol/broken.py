@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Shows that the transcripts notice mistakes: breaks a rule in a copy of a
 package, and its player must fail.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Locks of a package over five Redis masters and real redlockd, with faults:
 the work never outlives the lock. HOLDER: the program that works under a lock, as
 tests/go/user/holder says. TRIES: how often each fault is played."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A package over a real redlockd that asks who is there; see check_faults.py."""
 from __future__ import annotations
 

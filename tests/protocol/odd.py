@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Servers that answer as they like, for what a client makes of that."""
 from __future__ import annotations
 

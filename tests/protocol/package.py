@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is tested of each package alike, beside its transcripts."""
 from __future__ import annotations
 

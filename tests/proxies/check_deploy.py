@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """deploy/haproxy.cfg and deploy/nginx.conf in front of real servers, of which
 one is down.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # HAProxy and nginx in front of redlockd, with our configurations of deploy/.
 # Arguments choose tests.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """When held locks are looked at: played, without threads and event loops."""
 from __future__ import annotations
 

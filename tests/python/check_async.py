@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """AsyncLock and AsyncClient: what differs from Lock, above all cancellation."""
 from __future__ import annotations
 

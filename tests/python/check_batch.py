@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Calls that go together: which, when, and what comes of each. First the rules,
 played without any I/O; check_together.py has the drivers."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tokens, certificates and limits: who is let in, and what is told if not."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The package over five Redis masters and real redlockd, with faults."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The wheel as it is installed, its types, its README."""
 from __future__ import annotations
 

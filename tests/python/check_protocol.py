@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The transcripts of tests/protocol, played without I/O; docs/client-authors.md says
 what is in them."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Renewals of a Lock over servers that fail."""
 from __future__ import annotations
 

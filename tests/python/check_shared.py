@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Shared locks, and exclusive ones that become shared, for threads and asyncio:
 against servers that fail, and real ones."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What users of the package stumbled over."""
 from __future__ import annotations
 

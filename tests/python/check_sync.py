@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lock and Client against servers that fail."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Locks of one client at once: their calls go together, in batches. Threads and
 asyncio, over a server that does what the test's script says."""
 from __future__ import annotations

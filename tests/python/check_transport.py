@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Connections to servers that misbehave, of threads and of asyncio."""
 from __future__ import annotations
 

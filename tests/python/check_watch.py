@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Who holds a lock, and who holds it next."""
 from __future__ import annotations
 

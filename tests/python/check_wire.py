@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Requests as bytes, and answers from bytes: without I/O."""
 from __future__ import annotations
 

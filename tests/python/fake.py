@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A server that answers like redlockd, or fails as the test's script says."""
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Runs the tests of the modules named on the command line, or of all check_*.py
 here and in tests/protocol; ends with "N passed, N failed"."""
 import logging

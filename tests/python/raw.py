@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A server of bytes: what a real one never sends, as the test's script says."""
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The Python client, installed from its wheel: types, its README, and locks over
 # servers that fail, made up ones and real ones. All is in build/python. PYTHON
 # is the interpreter (python3, 3.11 or newer); arguments choose tests, such as

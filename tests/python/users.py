@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Who uses locks: threads, and an event loop in a thread of its own."""
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Pastes what the pages show after "$ " into a shell, over a stack of its own or
 # the one that serves at $1 (host:port), and compares what comes out.
 # Numbers, tokens and times may differ. README_LISTEN says where its own serves.

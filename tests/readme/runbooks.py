@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Pastes the runbooks of docs/operations.md, "Change nodes or limits", into
 bash: each row of the table, behind the functions above it, over a stack of its
 own. The hosts of the docs are ports of loopback. What the commands reach by ssh

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """Every identity asks everything: each set of scopes, with several sets of
 prefixes, makes each call on several resources. What it may do is told by the
 table of scopes in docs/reference/authentication.md, and by its prefixes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Ruby package: what its threads request together goes in batches. Over a server
 that does what the test's script says, and over real ones, with faults."""
 from __future__ import annotations

@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 # Many threads that acquire and release locks with one client; prints what became of
 # them, one line for each kind of outcome.

@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 # A fiber scheduler that does what Ruby requires of one, and no more: IO.select in a
 # loop.

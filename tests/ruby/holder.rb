@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 # Works while it holds a lock, and says when it did: see tests/go/user/holder.
 #

@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 # Stories of the Ruby package over a redlockd at REDLOCKD_URL. Each prints a line; the
 # last one says how many passed and failed.

@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 # Plays the transcripts of tests/protocol without I/O, with the package in the folder
 # $PACKAGE; docs/client-authors.md says what is in them. Ends with "N passed, N

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The crate for Rust: its lints, its transcripts, its package, its stories over a real
 redlockd, a kept connection that has ended, and what its README shows."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Stories of the crate for Rust over a redlockd at REDLOCKD_URL; run.sh puts them
 //! into a copy of the crate.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # The crate for Rust, with the compiler and the crates that Debian has: its
 # transcripts, its README, its lints, and locks over servers that fail, made up ones
 # and real ones. All is in build/rust. TRIES: how often each fault is played;

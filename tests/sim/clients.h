@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The clients of the simulation, and the invariants that hold for them. What
  * they ask: the file drawn.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "copies.h"
 
 #include <stdlib.h>

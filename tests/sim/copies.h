@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The faults of memory that is put back, or comes from another node.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "endings.h"
 
 #include "../lib/node/simholders.h"

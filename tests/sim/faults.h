@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What goes wrong. Each seed enables a random subset of the faults, so that
  * runs differ in kind and not only in their random numbers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Events in order of their time; those of equal times in order of arrival.
  */

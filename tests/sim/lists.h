@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Worlds in which the list of names changes again and again: it is longer or
  * shorter, with a majority of the old names or without one; the change is given

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A machine with one Redis server: its clock, its data, and the part of it
  * that is on disk. It has several lives, each with another run_id.

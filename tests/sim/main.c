@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The simulator: sim [--seeds N] [--seed FIRST] [--fresh N] [--kept FILE]
  *                    [--seconds S] [--faults NAME,...] [--trace]

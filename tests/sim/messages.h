@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Calls under way to a node, and their replies. They may be lost, late, or
  * duplicated, even after the end of the connection that they were sent on.

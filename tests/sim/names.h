@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The faults of names: where each leads, for all servers or for some.
  */

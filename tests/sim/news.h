@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Announcements of releases on their way from the nodes to the servers. They
  * are lost, late, or false; and in some worlds none arrives.

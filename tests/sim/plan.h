@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a seed decides at the start: the machines, the configurations, which
  * kinds of faults happen, and how often.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Quiet spells: a node may forget and be admitted early, as nobody promises
  * anything. In the middle a single client asks for a lock; at the end many ask

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "servers.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The servers: each runs the real engine behind its port, with its own clock.
  * They are paused, killed and restarted, some with another configuration.

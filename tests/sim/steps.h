@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The faults of the machines' clocks.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "visitors.h"
 
 #include "faults.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Visitors: clients and operators that ask for no lock. They watch locks, probe
  * at them, list them and pools, and release by force what others hold.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "visits.h"
 
 #include "endings.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What is checked at the end of visitors: what those who watch are told, and
  * what forced releases end.

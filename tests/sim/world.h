@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The simulated world: time, machines with Redis on them, names that lead to
  * them, servers that run the real engine, the connections between them, and

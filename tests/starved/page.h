@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a driver and the shim in its server share: a file that both map.
  */

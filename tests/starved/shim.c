@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Preloaded into a server: lets one allocation fail, or all from one on.
  *
  *   STARVED=FILE   which one: struct starved_page

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """What a TLS server accepts, tried one by one; what it should not is an error.
 
 accepted.py REDLOCKD

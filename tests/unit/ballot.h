@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Ballots of tests as one number: a vote, or UNFIT(LOADING) and the like.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the log tells at the start of likely mistakes, such as secrets that
  * others can read; and a service manager that is away.

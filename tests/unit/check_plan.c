@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The text of --plan, and what it comes to, from what an observer has seen of
  * five nodes.

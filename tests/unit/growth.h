@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What was begun and ended leaves no memory behind, in a process that lives on.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Runs the suites of the folders below this one. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The engine behind a port whose nodes are played by the test: each call is
  * recorded, each reply is given by hand.

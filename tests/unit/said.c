@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "said.h"
 
 #include <check.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the process says on its standard error, led into a pipe meanwhile.
  */

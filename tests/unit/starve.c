@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "starve.h"
 
 #include <search.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Lets one of our own allocations fail: the linker leads them here. Those of
  * the libraries succeed. Or makes them slow.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tcp.h"
 
 #include <arpa/inet.h>

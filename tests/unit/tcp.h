@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Sockets of loopback. Of a connection the kernel counts what it does not of a
  * pair of sockets.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "turns.h"
 
 #include <check.h>

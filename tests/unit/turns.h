@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Runs a loop until something is so, with a deadline: the tests wait for
  * states, never for a time.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Runs a command under a lock of redlockd; for Linux, with curl and jq.
 #
 #   URLS="http://a:8080 http://b:8080" lock.sh RESOURCE TTL_MS WAIT_MS COMMAND…

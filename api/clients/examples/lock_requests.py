@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A lock of redlockd for work that blocks, with requests; for Linux."""
 import contextlib
 import functools

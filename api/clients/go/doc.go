@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+
 // Package redlockd has distributed locks from a redlockd server.
 //
 //	client, err := redlockd.New(redlockd.Config{})

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "permits.h"
 
 #include <assert.h>

@@ -1,4 +1,5 @@
 /* Apart from parts.h: a part of the engine, as waits.h is. */
+/* SPDX-License-Identifier: MIT */
 /*
  * Permits: at most so many holders of one resource, its limit.
  *

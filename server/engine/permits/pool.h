@@ -1,4 +1,5 @@
 /* Apart from permits.h: what is believed of a pool, without I/O. */
+/* SPDX-License-Identifier: MIT */
 /*
  * The pools whose permits are asked for on this server: what it believes of
  * their slots, and the permits that want one.

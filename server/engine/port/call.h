@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a node is asked and what it answers: the border between the engine and
  * the connections to the nodes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "port.h"
 
 #include <assert.h>

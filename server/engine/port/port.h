@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The engine's port to the outside world, and its settings. The service
  * connects it to links, clock and timers (world.c), the simulator to simulated

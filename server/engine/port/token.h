@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What tells one grant of a lock from another: its fencing token, its token,
  * and the version that clients see of it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "forced.h"
 
 #include <assert.h>

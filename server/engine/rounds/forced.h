@@ -1,4 +1,5 @@
 /* Apart from operation.h: it sends nothing, and knows only tokens. */
+/* SPDX-License-Identifier: MIT */
 /*
  * What a forced release has found, releases, and was answered. Its operation
  * sends the calls.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One operation: a client's request, its attempts, its outcome.
  *

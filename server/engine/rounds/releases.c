@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "releases.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Releases under way: keys to delete on the nodes, after a lost or abandoned
  * grant, or for a client.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "round.h"
 
 #include <assert.h>

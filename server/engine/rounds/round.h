@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One round: the votes of all nodes on one call, and their verdict. Pure.
  *

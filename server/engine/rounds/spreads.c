@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "spreads.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Brings each lock that is held to all nodes. A record here is a lock that this
  * server granted or extended, and that is not known to be on each node.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The nodes' clocks, and which of them may be trusted. Pure.
  *

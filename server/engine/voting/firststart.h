@@ -1,4 +1,5 @@
 /* Apart from members.h: a rule of its own, without nodes. */
+/* SPDX-License-Identifier: MIT */
 /*
  * The first start: N unused nodes, admitted at once. Pure.
  *

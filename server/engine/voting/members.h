@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The permission to vote of each node, as this server sees and manages it.
  * Pure: events come in, and the caller asks for the next action.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The masters: the calls to them, the events that come from them, the fencing
  * numbers made from their clocks, and the one reason why a node may not vote.

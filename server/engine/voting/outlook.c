@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "outlook.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a server with this configuration would do with the nodes, from what an
  * observer has seen of them: for redlockd --plan. Pure.

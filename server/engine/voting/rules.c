@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The rules by which a node gets its permission to vote, and which
  * configuration counts.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Why a node does not vote: one reason, with a name and a sentence.
  */

@@ -1,4 +1,5 @@
 /* Apart from members.h: what nodes report of each other, not permissions. */
+/* SPDX-License-Identifier: MIT */
 /*
  * The reports of the nodes on each other's data. Pure.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The queue of the waiters for one resource, first come, first served, with the
  * last known holder. waits.h decides when they try.

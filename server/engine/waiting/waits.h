@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Acquires that wait while others hold the lock: a queue for each resource,
  * first come, first served. Pure.

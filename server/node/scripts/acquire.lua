@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: acquire, "a", and the
 -- checks of repeat, "g", and of shared locks, "h".
 --

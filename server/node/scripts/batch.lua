@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- The script's main part for several calls: after single.lua, which returns for
 -- one.
 --

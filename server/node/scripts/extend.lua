@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: extend, "e".
 --
 -- Lengthens the TTL of locks that all still have the token. With the shared form

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- The beginning of the script: what it is given, and the node's clock.
 --
 -- The script is made of the files of this folder in this order: this one,

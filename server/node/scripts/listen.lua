@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: listen, "l".
 --
 -- Lets releases be announced for a while, and announces a release of nothing: a

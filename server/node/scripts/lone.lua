@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- One acquire or one release of one lock, as it mostly goes: what most batches of
 -- a few clients are. These lines do what acquire.lua and release.lua do, with the
 -- commands that those need, and none of the functions: to make these costs a node

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: probe, admit, readmit and
 -- revoke, "k", "m", "n" and "v".
 --

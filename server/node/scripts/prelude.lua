@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Functions of the script, and the head of run(), the function that runs one call:
 -- each file in between is a part of its body, and single.lua ends it.
 local now_ms = math.floor(now / 1000)

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Functions of the script: run_readers() does the work of run() for many acquires
 -- and releases of one shared lock, and batch.lua calls it.
 

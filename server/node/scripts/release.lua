@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: release, "r".
 --
 -- Deletes the locks that still have the token, and announces each one while

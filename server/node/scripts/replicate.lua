@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: replication, "p".
 --
 -- Sets locks on a node that lacks them, while a majority has them. A shared lock

@@ -1,4 +1,5 @@
 #!lua flags=no-writes
+-- SPDX-License-Identifier: MIT
 -- A script of its own: which commands the node refuses to redlockd's user, or does
 -- not know, of all that redlockd sends and its other script calls. Each connection
 -- for calls runs it before the first call, and each probe again.

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Functions of the script: run_row() does the work of run() for many acquires and
 -- releases at once, and batch.lua calls it.
 

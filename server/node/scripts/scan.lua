@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: scan, "s".
 --
 -- Finds locks of one node: the names of its keys that begin with a prefix, of the

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: acquire of shared locks,
 -- "h", and its repeat, "g".
 --

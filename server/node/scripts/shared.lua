@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: what calls about shared
 -- locks have in common.
 --

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- The end of run(), which prelude.lua begins; then the script's main part for one
 -- call.
 

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: slots, "f".
 --
 -- Tells which slots of a pool are free. The slots are locks: the pool's name, as

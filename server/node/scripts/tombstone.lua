@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- Part of the body of run(), which prelude.lua begins: the tombstone of a token,
 -- a key beside which no replication sets it, in either form. It is a hash, so that
 -- nobody takes it for a lock, and ends soon.

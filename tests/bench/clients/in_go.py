@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Go package beside Redlock over redigo."""
 from __future__ import annotations
 

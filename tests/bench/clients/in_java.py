@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The package for Java, alone: Debian has no Redis client for Java."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The package for Node beside Redlock over Debian's node-redis."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The package for PHP beside Symfony's Lock."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Python package beside aioredlock, redlock-py and pottery."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The package for Ruby beside Redlock over ruby-redis."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The crate, for threads, beside rslock, for tasks. RUST_PROFILE=holder compiles both
 in less time, and they are slower."""
 from __future__ import annotations

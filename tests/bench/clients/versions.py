@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The package for a language, and another version of it, which OLD_GO names for Go."""
 from __future__ import annotations
 

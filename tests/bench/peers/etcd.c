@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* etcd's lock service by its HTTP gateway: bytes are base64 there. A lock hangs
  * on a lease; a client takes one lease for all its locks, as etcd's own clients
  * do, and never renews it. */

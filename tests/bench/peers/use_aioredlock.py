@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """aioredlock; tasks share one manager.
 
 What its documentation leaves open is done in the fastest way found. It takes

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! rslock, measured as ../load.c measures redlockd: cycles of acquire and
 //! release by clients that share one manager, as its documentation shows.
 //!

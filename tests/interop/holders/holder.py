@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One client of a lock library, as a process: a line in, a line out.
 
     acquire RESOURCE TTL_MS  |  extend RESOURCE TTL_MS  |  release RESOURCE

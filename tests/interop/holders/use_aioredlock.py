@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """aioredlock: Aioredlock(nodes).lock(resource, lock_timeout=…). It knows no
 timeout: where a story needs one, the call is cancelled, as users do."""
 import asyncio

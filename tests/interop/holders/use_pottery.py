@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """pottery: Redlock(key=…, masters=…).acquire(); extend() by the same time
 again unless its public attribute auto_release_time is set before."""
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """redis-py: Redis(…).lock(name, timeout=…), on the first of the nodes."""
 import sys
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """redlock-py: Redlock(nodes).lock(resource, ttl); it cannot extend."""
 import sys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """redlockd through its HTTP API: the server's URL takes the place of nodes."""
 import http.client
 import json

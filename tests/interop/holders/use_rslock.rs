@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! rslock, spoken to as holder.py tells: a line in, a line out.
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

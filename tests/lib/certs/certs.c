@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "certs.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Certificates and keys, made when they are needed: ECDSA on P-256, which costs
  * least. Whatever goes wrong ends the process.

@@ -1,4 +1,5 @@
 /* Folders of tests, and files in them. */
+/* SPDX-License-Identifier: MIT */
 #ifndef REDLOCKD_TEST_FOLDER_H
 #define REDLOCKD_TEST_FOLDER_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "jsonat.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* Members of a JSON text, by path. */
+/* SPDX-License-Identifier: MIT */
 #ifndef REDLOCKD_TEST_JSONAT_H
 #define REDLOCKD_TEST_JSONAT_H
 

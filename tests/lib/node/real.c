@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "real.h"
 
 #include <fcntl.h>

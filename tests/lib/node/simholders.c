@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "simholders.h"
 
 #include <stdio.h>

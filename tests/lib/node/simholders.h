@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The holders of shared locks in the data of a simulated node: what sorted
  * sets are on a real one.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "simkeys.h"
 
 #include <assert.h>

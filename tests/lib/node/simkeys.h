@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Keys and slots of a simulated node, as a call names them, and what is
  * promised about them.

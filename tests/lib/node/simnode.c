@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "simnode.h"
 
 #include <assert.h>

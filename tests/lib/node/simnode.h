@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a simulated node remembers, and the semantics of server/node/scripts/ on
  * it in plain C. The simulator plays on it; tests/differ/ holds it against a

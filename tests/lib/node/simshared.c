@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "simshared.h"
 
 #include <stdio.h>

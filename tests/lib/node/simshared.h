@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The calls about shared locks on a simulated node: server/node/scripts/
  * shared.lua and what stands on it, in plain C.

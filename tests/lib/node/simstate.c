@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "simstate.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The state hash of a simulated node: permission.lua in plain C.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "seeds.h"
 
 #include <ctype.h>

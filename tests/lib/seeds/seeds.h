@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Which seeds a test at random plays: those of a file, which failed once; some
  * that are always the same; and some that are new each time, so that each run

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Each line that is marked has a mistake, which tsc must refuse; the others have
 // none.
 import { acquire, Client, Lock, LockHeld, withLock } from "redlockd-client";

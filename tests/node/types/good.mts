@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Uses every public thing, with the types that the package says. It is compiled
 // and run: what the types say must be so.
 import {

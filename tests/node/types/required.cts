@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A program of CommonJS.
 import redlockd = require("redlockd-client");
 import { type Lock, LockHeld } from "redlockd-client";

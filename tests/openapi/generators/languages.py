@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The generators: how each is called, how its client is compiled, and how the
 client does the job. In commands, {client} is what was generated, {out} the
 folder of the row, {jobs} and {here} where the programs are, {jar} the

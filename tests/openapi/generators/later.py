@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A server of a later version: passes requests on, and adds a member to each
 object of an answer. Clients must ignore fields that they do not know."""
 import http.client

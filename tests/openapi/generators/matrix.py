@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: MIT
 """Generates clients from openapi.yaml, compiles them, and lets them do the job
 that README.md describes.
 

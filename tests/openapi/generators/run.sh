@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # Clients generated from openapi.yaml, over five nodes: see README.md. GENERATORS
 # (all): which. SHORT=1: those that each change must pass. The tools are in build/generators/venv.
 set -euo pipefail

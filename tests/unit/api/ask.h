@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Requests to the handlers, over the played engine, and their answers.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "audited.h"
 
 #include <check.h>

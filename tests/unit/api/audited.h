@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A service with an audit log in a file, and said_begin for its log.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "authtext.h"
 
 #include <check.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Auth files for the tests.
  */

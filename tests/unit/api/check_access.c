@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Who may ask what; the limits are in check_access_limits.c, what changes it in
  * check_access_changes.c.

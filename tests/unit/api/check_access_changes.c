@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What may be asked no more: the auth file changes, or an identity expires.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * An audit log whose file takes no lines, is moved away, or cannot be.
  */

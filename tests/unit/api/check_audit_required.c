@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * --audit-required: no lock changes without a line that is in the file before.
  * --audit-reads: who looked has a line, too.

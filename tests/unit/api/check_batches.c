@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * POST /batch: what the nodes are asked for each operation, and what of it is
  * told.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What becomes of a grant, by what was written and when the client left.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Deadlines of clients, and who gives way to others, in a time that the tests
  * make up.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What front does with a request without asking a handler, and when it waits,
  * answers or closes.

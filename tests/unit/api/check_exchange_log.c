@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Which answers are logged at which level, what a line says, what is counted.
  */

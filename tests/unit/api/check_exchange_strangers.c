@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What front does with a request whose sender may not ask it.
  */

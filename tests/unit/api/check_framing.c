@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Requests that no HTTP library sends: each is refused, and the server goes on.
  */

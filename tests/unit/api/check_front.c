@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Requests over real sockets: what is read of them, answered, counted.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The largest heads that are taken, with the longest ids: in the path of a
  * request, and in the Location of an answer.

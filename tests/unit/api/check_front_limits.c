@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A full front, one that drains, and one that stops. More of it is in
  * tests/integration, check_flood.c and check_drain.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Each allocation of a request, and of a start, fails once. No request leaves
  * memory behind.

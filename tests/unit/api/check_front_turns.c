@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Many requests at once, large answers, and slow ones: the nodes have their
  * turns meanwhile.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Requests that wait for their outcome: held at first, suspended if it takes
  * long.

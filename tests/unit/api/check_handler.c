@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Which request is answered by whom, and what it is counted as.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "../../../api/message/head.h"
 #include "../../lib/suite/suite.h"
 #include "fields.h"

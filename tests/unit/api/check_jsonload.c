@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Bodies that are read while one allocation fails, each in turn.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Each outcome of the engine, and what the client is told of it.
  */

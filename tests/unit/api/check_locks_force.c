@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * DELETE /locks/<id>?force=<fencing token>, and ?force=all.
  */

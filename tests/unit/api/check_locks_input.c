@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What is refused before the engine is asked, and what is taken.
  */

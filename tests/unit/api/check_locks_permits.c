@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Permits: what the nodes are asked, and what the client is told.
  */

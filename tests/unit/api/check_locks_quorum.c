@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a client is told when too few nodes voted, or refused the key.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Acquires that may wait. */
 
 #include "../../lib/suite/suite.h"

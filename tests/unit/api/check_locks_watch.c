@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * GET /locks/<id>?after=…&wait_ms=…: what is refused, and what is told when.
  */

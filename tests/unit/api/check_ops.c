@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What operators ask: probes, nodes, metrics. */
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What people are told: each sentence once. All other suites assert codes,
  * pointers and fields, so that a better sentence costs one row.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "judged.h"
 
 #include <check.h>

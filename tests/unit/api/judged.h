@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The requests of ask.h, judged by an auth file.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * One connection, its request over the played engine, and its client at the
  * other end of a pair of sockets.

@@ -1,4 +1,5 @@
 /* JSON that is easy to read in C. */
+/* SPDX-License-Identifier: MIT */
 #ifndef REDLOCKD_TEST_QUOTED_H
 #define REDLOCKD_TEST_QUOTED_H
 

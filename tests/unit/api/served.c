@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "served.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A front with a port of its own, over the played engine; and its clients, who
  * send what the test says.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "../../../server/base/clock.h"
 #include "../../../server/base/types.h"
 #include "../../lib/suite/suite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The configuration: where values come from, what each option takes and how it
  * is printed, what people are told when it is something else, and what is

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 
 #include "../../../server/base/entries.h"
 #include "../../lib/suite/suite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Files, pipes and terminals that take lines, take some of them, or none.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Log lines of both forms: whatever they are given, each is one line, whole,
  * and within its limit; one of JSON is read by a reader of JSON. And which of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The loop: the order of a turn, watches, timers, which are never early and
  * come after what came before they were due, signals, lookups, and its end

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What of its start a process cannot be given from outside; the rest is in
  * tests/integration/check_start.c. Each test is a process of its own: its

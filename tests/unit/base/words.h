@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A configuration that is given as words.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Nodes whose admission changes in the middle of a round: refused calls are
  * sent again, and votes of a memory that is outdated count no more.

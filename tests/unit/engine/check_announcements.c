@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 
 #include "../../lib/suite/suite.h"
 #include "waiting.h"

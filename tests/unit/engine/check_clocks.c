@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Five nodes' clocks, as one server hears of them: what is a step, and whose it
  * is; and which are believed by a server without a history.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* When nodes get what they owe, and in which order. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * How nodes that may have lost something get their vote: the others tell
  * when all has ended that they have promised, or time has passed.

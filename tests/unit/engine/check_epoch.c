@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Which nodes a server may quarantine, and which epoch counts: what a server
  * with a wrong configuration must leave alone.

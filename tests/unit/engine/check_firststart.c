@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The first start, step by step; when there is none; and each way out of it.
  */

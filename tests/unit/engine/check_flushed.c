@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Nodes whose scripts were flushed: a call that found none changed nothing, and
  * is sent once more within its request.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A release by the fencing token: a search for the token, then a release.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Whoever has asked for something may leave while it is under way. Each row of
  * the table in engine.h is played with each way to leave, and each of these

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A page of locks: a scan of one node, then an inspection of each name.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Who may vote: phases, refusals, and how a node loses its vote. How it gets it
  * is in check_eligibility.c, configurations are in check_epoch.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the engine sends to the nodes, and whom it asks.
  */

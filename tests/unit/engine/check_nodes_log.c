@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the log tells of nodes, their clocks and the quorum.
  */

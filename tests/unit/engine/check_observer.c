@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * An observer, for a plan: whatever its probes find, and however long it
  * probes, it probes each node once a heartbeat and does nothing else.

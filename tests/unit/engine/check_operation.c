@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "../../../server/engine/voting/nodes.h"
 #include "../../lib/suite/suite.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Permits: how a free slot is found.
  */

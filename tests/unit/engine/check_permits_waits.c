@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Permits that clients wait for.
  */

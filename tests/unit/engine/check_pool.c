@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "../../../server/engine/permits/pool.h"
 
 #include "../../lib/suite/suite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Acquires that ask a quorum first, and what follows from it: rounds that
  * widen, fills, and releases of locks that not all nodes have.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * How nodes that were restarted with their memory get their vote back.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Acquires with an idempotency key that find a lock of theirs.
  */

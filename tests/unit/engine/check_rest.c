@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A server without work: it wakes up for its examines the nodes only, and is as
  * awake as any other when a client asks or a node changes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Rounds that were lost to time alone, and what is done about them.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The verdict tables, row by row, and what must hold for every sequence of
  * votes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Shared locks in the engine: their tokens, what is known of their holders, how
  * an exclusive lock becomes one, and who waits for whom.

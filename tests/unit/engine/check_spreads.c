@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Spreads: what happens behind a grant or an extension that not all nodes have.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Why a node does not vote: one reason, its name and its sentence, in the
  * order of their weight; and the votes that do not count for it.

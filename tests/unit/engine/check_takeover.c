@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A change of the names: whether the old ones are dead, and how long the new
  * ones wait.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The limit of those that wait, whatever they wait for, and what it leaves
  * alone.

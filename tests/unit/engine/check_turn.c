@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "../../../server/engine/waiting/waits.h"
 #include "../../lib/suite/suite.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Repeats that wait: whoever contends for the lock, its holder has it again.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What nodes tell of each other: high-water marks, whose word counts, and when.
  */

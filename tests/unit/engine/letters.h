@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Replies of nodes as letters:
  *   g granted  w granted: it replaced nothing  e extended  d deleted

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "voters.h"
 
 #include <check.h>

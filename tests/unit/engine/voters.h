@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A admission over five nodes whose probes and answers are given by hand.
  */

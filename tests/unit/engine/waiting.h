@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Clients that wait for PLAY_RESOURCE, which others hold, or want permits of
  * the pool "pool".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * How much a batch holds, which calls share one, and which of those may run at
  * once: deadlines, and semicolons. check_batch_replies.c has the replies. That

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Replies to batches; what the parts of a reply mean is check_script.c.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What was begun and ended leaves nothing behind, neither in the process nor in
  * a loop that lives on. LeakSanitizer would see only the former. Parts of a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 
 #include "../../../server/node/line.h"
 #include "../../lib/suite/suite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The life of a link, against a node that misbehaves.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A link and what a real redis-server refuses; what a service does then is in
  * tests/integration/, check_faults.c and check_rights.c.

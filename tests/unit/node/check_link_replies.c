@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Replies that come wrong, late, in pieces or not at all: each call gets one.
  */

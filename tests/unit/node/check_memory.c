@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Memory that was replaced by REPLICAOF, or was not, on two real Redis servers.
  * High-water quarantines, generations and witnesses:

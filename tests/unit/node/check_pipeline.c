@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Commands in a row, and which reply belongs to which, over a socket whose
  * other end is the test's.

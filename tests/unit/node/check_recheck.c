@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The rechecks of a link that is up: whether its node's name still leads to it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What replies mean; what the script does on a node: transcripts/.
  */

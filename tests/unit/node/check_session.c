@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * TLS with a node: who is believed, what is said if not, and bytes that come
  * and go in any pieces.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Parts of a loop, links and engines are made whole, or not at all.
  */

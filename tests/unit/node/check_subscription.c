@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The life of a subscription, against a node that misbehaves; what any line
  * does is asked of links.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A subscription to a real redis-server, beside a link.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The files of TLS: each mistake has its sentence, and a reload that fails
  * leaves what was.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>

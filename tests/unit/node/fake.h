@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A node in the test's own loop that answers by rules.
  */

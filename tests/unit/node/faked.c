@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "faked.h"
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A link to a fake node, and its events.
  */

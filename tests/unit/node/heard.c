@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "heard.h"
 
 #include <check.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A link to a real redis-server, and calls over it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Names that end in ".test" resolve to what a test says: this replaces
  * getaddrinfo(3) in the whole program, also for libuv's threads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Plays the transcripts: calls to a node, what it answers and what it keeps,
  * each fact written once and checked on two nodes, the real one and the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The other end of a session: a server that speaks TLS, in the same process and
  * without waiting, so that a test drives both ends step by step.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A node that transcripts are played on (player.c): a real redis-server with
  * the real script, or the simulator's node.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "tokens.h"
 
 #include "../../../server/engine/port/token.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "transcripts.h"
 
 #include <ctype.h>

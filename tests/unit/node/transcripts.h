@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Transcripts as files: their tests, tables and definitions, and how they
  * become suites of Check. player.c plays them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a lock of redlockd protects, in a store that writes on a condition: HTTP
 with ETag, If-Match and If-None-Match, as S3, Azure Blob Storage, CouchDB and
 WebDAV have it. Each object has the highest fencing token that it has seen."""

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- What a lock of redlockd protects, in PostgreSQL. Each row remembers the highest
 -- fencing token that it has seen, and accepts no lower one.
 CREATE TABLE IF NOT EXISTS orders (

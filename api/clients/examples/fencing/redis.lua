@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- What a lock of redlockd protects, in Redis: hashes with a state and the highest
 -- fencing token that they have seen. Redis runs a script without interruption.
 --   EVAL SCRIPT 1 order:42 NUMBER [STATE]

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: MIT
 -- What a lock of redlockd protects, in SQLite. Each row remembers the highest
 -- fencing token that it has seen, and accepts no lower one. RETURNING needs
 -- SQLite 3.35. Statements take parameters: run each through your library.

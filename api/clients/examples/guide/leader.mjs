@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // One of several processes leads, and counts the seconds of its term. When it
 // ends or loses its lock, another one leads.  node leader.mjs NAME
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,5 +1,6 @@
 <?php
 
+// SPDX-License-Identifier: MIT
 // One of several processes leads, and counts the seconds of its term. When it ends or
 // loses its lock, another one leads.  php leader.php NAME
 

@@ -1,5 +1,6 @@
 <?php
 
+// SPDX-License-Identifier: MIT
 // Writes the report of a day, section by section. Each machine has this line in its
 // crontab:
 //   0 2 * * * php /usr/local/bin/report.php

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes the report of a day, section by section. Each machine has this line in
 its crontab:
     0 2 * * * python3 /usr/local/bin/report.py

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Writes the report of a day, section by section. Each machine has this line in
 # its crontab:
 #   0 2 * * * redlockctl run -n -E 0 -t 60 report -- /usr/local/bin/report.sh

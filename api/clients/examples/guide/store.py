@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The store that the programs of docs/guide.md write to: a state for each path.
 It refuses the write of a client whose lock has had a later holder.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // POST /orders/<id>/ship ships an order; two requests never work on the same order at
 // once.
 //   java -cp redlockd-client.jar web.java [PORT]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // POST /orders/<id>/ship ships an order; two requests never work on the same
 // order at once.  node web.mjs [PORT]
 import http from "node:http";

@@ -1,5 +1,6 @@
 <?php
 
+// SPDX-License-Identifier: MIT
 // POST /orders/<id>/ship ships an order; two requests never work on the same order
 // at once.  php web.php [PORT]
 

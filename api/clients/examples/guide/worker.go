@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+
 //go:build ignore
 
 // Ships the orders that are not shipped yet. Start as many workers as you like, on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Ships the orders that are not shipped yet. Start as many workers as you like, on any
 # machines; SIGTERM ends a worker when it has finished its order.
 require "net/http"

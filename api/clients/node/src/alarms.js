@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // All that waits for a moment, behind one timer of Node.
 //
 // Each request and each lock waits for moments, which hardly ever come: the

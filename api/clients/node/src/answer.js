@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What a server answers.
 "use strict";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Carries out what talk.js and ops.js ask for.
 "use strict";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Locks over connections that they share, or over their own.
 "use strict";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The clock by which validity is measured.
 "use strict";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The errors. None of their texts contains a token or a password.
 "use strict";
 

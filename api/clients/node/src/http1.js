@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Answers of HTTP/1.1 (RFC 9112), read strictly and without I/O.
 //
 // One Reader reads one answer. Whatever RFC 9112 does not allow is an error, and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Our token and certificate for the servers, and the CAs that we trust.
 "use strict";
 

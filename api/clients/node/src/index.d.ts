@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 /**
  * Distributed locks from a redlockd server.
  *

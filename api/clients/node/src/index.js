@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 "use strict";
 
 const { acquire, Client, withLock } = require("./client.js");

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // For import; index.js is for require(). Both have the same classes, so that
 // instanceof works between a program's parts.
 export {

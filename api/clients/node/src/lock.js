@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // A lock while it is held.
 "use strict";
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What is asked about one lock: as a call of its own, and as a part of a batch.
 "use strict";
 

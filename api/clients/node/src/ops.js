@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The calls about locks of others, in the form of talk.js.
 "use strict";
 

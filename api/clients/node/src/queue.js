@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Which request leaves when, so that what many tasks ask for at once goes
 // together. Without I/O: the caller sends what take() gives, and tells what became
 // of it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What is asked of redlockd about one lock, and when: without I/O.
 //
 // Each function is a generator. It yields what to do next: an Operation, a Send, a

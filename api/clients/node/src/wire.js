@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Requests over connections that are kept.
 //
 // This is not node:http, which costs five times the processor time and gets a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // What to lock, and how; what became of it.
 "use strict";
 

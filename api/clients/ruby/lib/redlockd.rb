@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 # Distributed locks of a redlockd server: see Redlockd::Client and Redlockd::Lock.
 module Redlockd

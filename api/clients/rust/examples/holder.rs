@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Works while it holds a lock, and says when it did:
 //!
 //! ```text

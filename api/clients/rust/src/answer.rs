@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Requests, and what they come to.
 
 use serde_json::{Map, Value};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Methods for async programs, in any runtime. Threads of the client send the requests,
 //! and wake the task. What a task has begun belongs to the client: a future that is
 //! dropped takes nothing with it.

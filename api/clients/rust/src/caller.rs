@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Carries out talks, over connections that are kept. Threads share it.
 
 use std::io::{self, ErrorKind};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::path::PathBuf;

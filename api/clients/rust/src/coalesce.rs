@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Which requests of a client go when, and which go together, without I/O: the rules of
 //! "Coalescing" in docs/client-authors.md.
 //!

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! A lock that was granted, and until when.
 
 use std::sync::Mutex;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! HTTP/1.1 over connections that are kept. Redirects are not followed.
 
 use std::io::{self, ErrorKind, Read, Write};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The access token, which may be replaced, and the files for TLS.
 
 use std::env;

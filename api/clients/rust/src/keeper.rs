@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Extends a lock while it is held, and notices when it is lost: also while a server
 //! takes its time.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Distributed locks from a redlockd server. [`Client::lock`] asks for a lock,
 //! [`Guard`] is a lock that is held.
 //!

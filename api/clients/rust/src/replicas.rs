@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The servers, and which one to ask.
 
 use std::sync::Mutex;

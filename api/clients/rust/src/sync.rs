@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What is behind these mutexes is whole between any two statements, so a panic

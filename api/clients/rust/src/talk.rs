@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What is asked of redlockd, and when, without I/O: the rules of
 //! docs/client-authors.md.
 //!

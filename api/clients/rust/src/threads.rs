@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The threads of a client: one for what is due at a moment, and some for what waits.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Plays the transcripts of which calls go together, for `transcripts`.
 
 use std::collections::{BTreeMap, HashSet};

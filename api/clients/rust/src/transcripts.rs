@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Plays the transcripts of tests/protocol without I/O; docs/client-authors.md says
 //! what is in them. `TRANSCRIPTS`: their folder, if this crate is not in its
 //! repository.

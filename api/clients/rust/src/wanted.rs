@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What to lock, and how.
 
 use serde_json::{json, Value};

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Locks of one client of our package, held for a while. PACKAGE names its folder.
 //
 //   held.mjs LOCKS TTL_MS SECONDS URL

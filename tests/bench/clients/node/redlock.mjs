@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // Redlock over node-redis (Debian's, in NODE_PATH), written like node-redlock,
 // which Debian does not have: each command goes to all nodes at once, and its
 // promise resolves as soon as a quorum of them has agreed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // withLock() of our package; tasks share one client. PACKAGE names its folder.
 import { createRequire } from "node:module";
 

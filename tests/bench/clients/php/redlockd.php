@@ -1,5 +1,6 @@
 <?php
 
+// SPDX-License-Identifier: MIT
 // run() of our package. PACKAGE names its folder.
 declare(strict_types=1);
 

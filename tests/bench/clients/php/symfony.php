@@ -1,5 +1,6 @@
 <?php
 
+// SPDX-License-Identifier: MIT
 // Symfony's Lock: a CombinedStore over a RedisStore for each node, with phpredis.
 declare(strict_types=1);
 

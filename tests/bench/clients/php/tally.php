@@ -1,5 +1,6 @@
 <?php
 
+// SPDX-License-Identifier: MIT
 // What the programs of this folder share: cycles of acquire and release, counted
 // as ../../load.c does. Each is called as
 //

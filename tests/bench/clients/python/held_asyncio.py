@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """AsyncLock of our package: locks of one client, held for a while.
 
   held_asyncio.py COUNT TTL_MS SECONDS URL

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lock of our package: as held_asyncio.py."""
 import sys
 import time

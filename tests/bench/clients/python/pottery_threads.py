@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """pottery; threads share the connections to the nodes, which are pools. A lock
 is an object of its own, as its documentation shows."""
 from pottery import Redlock

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """redlock-py; threads share one object, whose connections are pools."""
 from redlock import MultipleRedlockException, Redlock
 

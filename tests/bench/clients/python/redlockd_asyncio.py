@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """AsyncLock of our package; tasks share one client."""
 import asyncio
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Lock of our package; threads share one client."""
 from tally import TTL_S, WHERE, Tally, cpu_us
 

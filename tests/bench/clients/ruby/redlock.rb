@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 # Redlock over ruby-redis (Debian's), as redlock-rb does it, which Debian does not
 # have: one node after the other, each with one connection, which threads share;

@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 # What the programs of this folder share: cycles of acquire and release, counted
 # as ../../load.c does. Each is called as

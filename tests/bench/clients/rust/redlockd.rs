@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! Guards of our crate; threads share one client.
 mod tally;
 

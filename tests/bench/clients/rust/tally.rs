@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! What the programs that do cycles of acquire and release share: they are counted
 //! as ../../load.c does. Each is called as
 //!

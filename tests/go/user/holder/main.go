@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+
 // holder works while it holds a lock, and tells when it did:
 //
 //	holder RESOURCE TTL_MS   until standard input ends; then it releases

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+
 //go:build live
 
 // Package live has tests over real servers, those in REDLOCKD_URL.

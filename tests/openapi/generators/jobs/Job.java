@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The job of README.md with the client for Java: Job URL DEFAULT_TTL_MS NAME
 import client.*;
 import client.api.LocksApi;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+
 // The job of README.md with the client for Go: job URL DEFAULT_TTL_MS NAME
 package main
 

@@ -1,4 +1,5 @@
 <?php
+// SPDX-License-Identifier: MIT
 // The job of README.md with the client for PHP: CLIENT=FOLDER job.php URL DEFAULT_TTL_MS NAME
 require '/usr/share/php/GuzzleHttp/autoload.php';
 [, $url, $ttl, $name] = $argv;

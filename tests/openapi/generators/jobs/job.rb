@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The job of README.md with the client for Ruby: job.rb URL DEFAULT_TTL_MS NAME
 require "json"
 require "uri"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 // The job of README.md with the client for TypeScript: job.js URL DEFAULT_TTL_MS NAME
 import {AcquireRequest, Configuration, Grant, LocksApi, LockMode, OperationKind, Problem, ProblemFromJSON, ResponseError}
     from "./index";

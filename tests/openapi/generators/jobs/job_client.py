@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The job of README.md, and more, with the client that openapi-python-client makes:
 job_client.py URL DEFAULT_TTL_MS NAME [LONGEST_TTL_MS]"""
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Distributed locks from a redlockd server.
 
 with Lock("order:42", ttl=30, wait=5) as lock:

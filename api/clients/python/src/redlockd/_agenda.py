@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which held locks have to be looked at, and when: without I/O, for threads and
 asyncio."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Locks for asyncio."""
 
 from __future__ import annotations

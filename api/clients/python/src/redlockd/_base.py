@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is common to clients and locks, for threads and for asyncio."""
 
 from __future__ import annotations

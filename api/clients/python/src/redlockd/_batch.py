@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which calls go at once, and which of them together: without I/O, for threads
 and asyncio.
 

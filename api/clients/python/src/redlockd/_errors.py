@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The exceptions."""
 
 from __future__ import annotations

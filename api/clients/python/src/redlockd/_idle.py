@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Connections that nobody uses at the moment, for threads and asyncio."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Keeps the locks of threads while they are held."""
 
 from __future__ import annotations

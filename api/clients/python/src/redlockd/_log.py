@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The logger "redlockd". Loading logging takes as long as all of the rest."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The calls about locks of others, in the form of _talk.py."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which process this is. os.getpid() asks the system each time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Requests and their answers over sockets that block, for threads."""
 
 from __future__ import annotations

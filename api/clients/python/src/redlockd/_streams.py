@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Requests and their answers over an asyncio event loop."""
 
 from __future__ import annotations

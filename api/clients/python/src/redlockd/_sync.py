@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Locks for threads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is asked of redlockd, and when: without I/O, for threads and asyncio.
 
 Each of acquire(), extend(), downgrade() and release() is a generator. It yields

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The requests of a client for threads: who sends what, and who waits."""
 
 from __future__ import annotations

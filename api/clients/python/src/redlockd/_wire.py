@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """HTTP/1.1 without I/O: requests as bytes, and answers from bytes."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 require "active_support/concern"
 require_relative "../redlockd"

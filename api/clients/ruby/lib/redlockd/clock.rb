@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 module Redlockd
   # The clock by which validity is measured, in milliseconds since an arbitrary

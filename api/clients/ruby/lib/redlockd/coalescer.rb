@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 module Redlockd
   # An acquire, an extend or a release, from when it is requested until it has its

@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 module Redlockd
   # A lock as a response granted it. Moments are those of Clock, in milliseconds.

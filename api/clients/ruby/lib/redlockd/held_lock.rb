@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 module Redlockd
   # A lock that somebody holds, as a server described it. nil: not known, as for locks

@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 module Redlockd
   # Extends a lock while it is held, and notices when it is lost: also while a server

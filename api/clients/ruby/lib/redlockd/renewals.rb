@@ -1,4 +1,5 @@
 # frozen_string_literal: true
+# SPDX-License-Identifier: MIT
 
 module Redlockd
   # Renewals that are due at the same time: their talks are fibers of one thread, so

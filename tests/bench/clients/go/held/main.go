@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+
 // held holds many locks in one process, and counts those that are lost:
 //
 //	held LOCKS TTL_MS SECONDS URL…

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+
 // redlock: cycles with Redlock over redigo, as redsync does it: one goroutine
 // and one pool of connections for each node, all of which are waited for; SET
 // with NX and PX, and a script to release. redsync itself is not in Debian.

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+
 // redlockd: cycles with our package; goroutines share one client. PROFILE names
 // a file for what pprof shows.
 package main

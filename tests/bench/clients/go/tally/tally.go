@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: MIT
+
 // Package tally has what the programs of this folder share: cycles of acquire
 // and release, counted as ../../load.c does. Each is called as
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 //! The job of README.md with the client for Rust: job URL DEFAULT_TTL_MS NAME
 use client::apis::configuration::Configuration;
 use client::apis::locks_api::*;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT
 package org.redlockd;
 
 import java.io.FileInputStream;
