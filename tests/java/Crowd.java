@@ -17,8 +17,8 @@ import org.redlockd.UnavailableException;
  *
  * <p>Crowd PREFIX TTL_MS KEPT CHANGED; the URLs are in REDLOCKD_URL. KEPT threads hold PREFIX:0 and
  * so on, and work under them; CHANGED threads acquire and release others, again and again. Prints
- * "held NUMBER", "thousand" for so many cycles, and at last "lost NUMBER MOMENT" with the last
- * moment of work, or "kept NUMBER MOMENT"; "failed TEXT" for what must not happen; and "cycles
+ * "held NUMBER", "thousand" for so many cycles, and at last "lost NUMBER MOMENT WHY" with the
+ * last moment of work, or "kept NUMBER MOMENT"; "failed TEXT" for what must not happen; and "cycles
  * COUNT LOST" of all that changed.
  */
 public final class Crowd {
@@ -53,7 +53,7 @@ public final class Crowd {
             lock.release();
             say("kept " + number + " " + last);
         } catch (LockLostException e) {
-            say("lost " + number + " " + last);
+            say("lost " + number + " " + last + " " + e.getMessage());
         }
     }
 
