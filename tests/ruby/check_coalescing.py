@@ -560,8 +560,10 @@ class Crowd(Faulty):
             break_server()
             time.sleep(1)
         counts = self.finish(process)
-        # nobody had to wait until a lock expired
-        self.assertLess(time.monotonic() - began, 16, counts)
+        # nobody had to wait until a lock expired, unless its release was given up, as
+        # on a machine that is too busy
+        if not counts.pop("unreleased", 0):
+            self.assertLess(time.monotonic() - began, 16, counts)
         self.assertGreater(counts["killed"], 50)
         self.assertGreater(counts["done"], 100)
         self.assertGreater(counts["Error"], 5)
