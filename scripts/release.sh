@@ -139,7 +139,7 @@ make_packages() {
         pack_binaries "${one%:*}" "${one#*:}"
         (cd "$out/apt" && index_packages "${one%:*}")
     done
-    [ -z "$key" ] || gpg --batch --export "$key" >"$out/apt/redlockd.gpg"
+    [ -z "$key" ] || cp "$out/redlockd.gpg" "$out/apt/"
 }
 
 # ---- the image ---------------------------------------------------------------------
@@ -245,6 +245,7 @@ take_key() {
     }
     gpg --batch --list-secret-keys "$key" >/dev/null ||
         refuse "GnuPG has no secret key for RELEASE_KEY"
+    gpg --batch --export "$key" >"$out/redlockd.gpg"
 }
 
 sign() { # gpg-option…

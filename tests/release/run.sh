@@ -109,7 +109,7 @@ are_the_same() {
 has_the_right_sums() {
     (cd "$dist" && sha256sum --quiet -c SHA256SUMS) || return
     [ ! -e "$dist/SHA256SUMS.asc" ] ||
-        GNUPGHOME=$keys gpg --batch --verify "$dist/SHA256SUMS.asc" "$dist/SHA256SUMS"
+        gpgv --keyring "$dist/redlockd.gpg" "$dist/SHA256SUMS.asc" "$dist/SHA256SUMS"
 }
 
 has_notes() {
