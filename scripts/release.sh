@@ -15,10 +15,8 @@ out=$(realpath -m "${2:-dist}")
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/debian.sh
 source scripts/debian.sh
-# its names, where they are not those of the project
-IMAGE=redlockd
-# shellcheck source=/dev/null
-[ ! -e scripts/project.env ] || source scripts/project.env
+# shellcheck source=scripts/project.env
+source scripts/project.env
 
 parts=${PARTS:-source clients packages image}
 releases=(bookworm:12 trixie:13)

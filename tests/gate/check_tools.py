@@ -72,7 +72,7 @@ def missing_groups() -> Iterator[str]:
     """Where several steps install at once, they stand in each other's way."""
     script = (ROOT / "scripts/deps.sh").read_text()
     words = FIRST[0].command.split()
-    for group in re.findall(r"^    ([a-z]+)\)", script, re.M):
+    for group in re.findall(r"^    ([a-z-]+)\)", script, re.M):
         if group not in words:
             yield f"{group}: not among the packages of the step deps"
 

@@ -53,7 +53,7 @@ FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
          "fuzz nemesis tls openapi generators go php phpredis ruby rubyredis java rust "
          "clients release ctl examples node page kube alerts rotate bench peers profile "
-         "mutate deb debootstrap fresh"),  # check-tools
+         "bench-node mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 
