@@ -345,6 +345,28 @@ fn servers_that_are_not_there() {
 }
 
 #[test]
+fn a_warning_that_panics_holds_nothing_up() {
+    let client = Client::builder()
+        .urls("http://127.0.0.1:1")
+        .timeout(SECOND / 2)
+        .on_warning(|_| panic!("as eprintln! without a standard error"))
+        .build()
+        .unwrap();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        // more than there are requests under way at once
+        for _ in 0..3 {
+            let result = client.lock("a").wait(Duration::ZERO).acquire();
+            tell.send(matches!(result, Err(Error::Unavailable(_))))
+                .unwrap();
+        }
+    });
+    for _ in 0..3 {
+        assert_eq!(told.recv_timeout(SECOND * 10), Ok(true));
+    }
+}
+
+#[test]
 fn threads_share_a_client_and_one_of_them_holds_the_lock() {
     let client = client();
     let inside = AtomicUsize::new(0);
