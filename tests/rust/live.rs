@@ -385,6 +385,14 @@ fn a_lock_that_is_lost_while_a_renewal_pauses_can_be_released() {
 }
 
 #[test]
+fn the_longest_timeout() {
+    let urls = std::env::var("REDLOCKD_URL").expect("REDLOCKD_URL is set");
+    let patient = Client::builder().urls(&urls).timeout(Duration::MAX);
+    let request = patient.build().unwrap().lock("patient").wait(SECOND);
+    request.acquire().unwrap().release().unwrap();
+}
+
+#[test]
 fn a_warning_that_panics_holds_nothing_up() {
     let client = Client::builder()
         .urls("http://127.0.0.1:1")
