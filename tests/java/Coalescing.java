@@ -670,6 +670,33 @@ public final class Coalescing {
         }
     }
 
+    /** More locks than there are workers, whose servers take none of their renewals. */
+    private static void failing() throws Exception {
+        try (Fake bad = new Fake(); Fake good = new Fake()) {
+            bad.grant.putAll(Map.of("ttl_ms", 60_000L, "validity_ms", 59_000L,
+                "renew_after_ms", 1000L));
+            bad.refuses = one -> one.is("extend") ? problem(503, "no_quorum") : null;
+            good.grant.putAll(Map.of("ttl_ms", 2000L, "validity_ms", 2000L,
+                "renew_after_ms", 200L));
+            Client failing = Client.builder().urls(bad.url()).build();
+            List<Lock> kept = new ArrayList<>();
+            for (int i = 0; i < 270; i++) {
+                kept.add(failing.lock("bad" + i).acquire());
+            }
+            until(() -> bad.of("extend").stream().map(Got::name).distinct().count() == 270,
+                "all renewals fail");
+            CountDownLatch lost = new CountDownLatch(1);
+            Lock lock = Client.builder().urls(good.url()).build().lock("good")
+                .onLoss(loss -> lost.countDown()).acquire();
+            until(() -> good.of("extend").size() > 2, "the other client renews its lock");
+            lock.check();
+            good.refuses = bad.refuses;
+            expect(lost.await(4, TimeUnit.SECONDS), "a loss is reported at once");
+            expect(kept.get(0).isHeld(), "the others are held");
+            kept.forEach(Lock::close);
+        }
+    }
+
     public static void main(String[] arguments) {
         System.setProperty("sun.net.httpserver.nodelay", "true");
         // with one processor, or two, it is not used
@@ -698,6 +725,7 @@ public final class Coalescing {
         stories.put("a program whose common pool waits; connections are kept",
             Coalescing::commonPool);
         stories.put("a logger that throws ends no renewals", Coalescing::logger);
+        stories.put("renewals that fail hold no other client up", Coalescing::failing);
         int failed = 0;
         for (Map.Entry<String, Story> one : stories.entrySet()) {
             if (arguments.length > 0 && !one.getKey().contains(arguments[0])) {

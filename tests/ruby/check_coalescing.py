@@ -411,6 +411,22 @@ class Left(Case):
             wait_until(lambda: fake.left, "the connection is closed")
         self.each_way(play)
 
+    def test_in_a_thread_that_was_killed_it_is_given_back(self):
+        """It acquires at its end, which Timeout.timeout ends, too."""
+        fake = self.fake().on("POST", silent)
+        self.play(fake, """
+            one = Thread.new do
+              sleep
+            ensure
+              Timeout.timeout(0.3) { CLIENT.lock("one", wait: 0).acquire }
+            end
+            sleep 0.01 until one.stop?
+            one.kill
+            one.join rescue nil""")
+        self.assertEqual([one.body.get("ttl_ms") for one in fake.of("POST")], [None, 100])
+        self.assertEqual(len(fake.of("DELETE")), 1)
+
+
 
 class Killed(Case):
     def test_others_go_on_for_threads_of_the_package_that_are_killed(self):

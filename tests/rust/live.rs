@@ -344,6 +344,76 @@ fn servers_that_are_not_there() {
     );
 }
 
+/// Responds to requests with a method, each time with the next response of that; what
+/// comes after that is not found.
+fn scripted(mut responses: Vec<(&'static str, u16, &'static str)>) -> Client {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let mut request = [0; 4096];
+            let count = socket.read(&mut request).unwrap();
+            let is_it = |one: &(&str, u16, &str)| request[..count].starts_with(one.0.as_bytes());
+            let place = responses.iter().position(is_it);
+            let (_, status, body) = place
+                .map_or(("", 404, "{\"code\":\"lock_not_found\"}"), |place| {
+                    responses.remove(place)
+                });
+            let length = body.len();
+            let head =
+                format!("HTTP/1.1 {status} So\r\nConnection: close\r\nContent-Length: {length}");
+            write!(socket, "{head}\r\n\r\n{body}").unwrap();
+        }
+    });
+    Client::new(&url).unwrap()
+}
+
+#[test]
+fn a_lock_that_is_lost_while_a_renewal_pauses_can_be_released() {
+    let grant = r#"{"id":"a","token":"1.x","fencing_token":1,"ttl_ms":9000,"elapsed_ms":0,
+        "validity_ms":8900,"renew_after_ms":100}"#;
+    let busy = r#"{"code":"no_quorum","retry_after_ms":5000}"#;
+    let client = scripted(vec![("POST", 201, grant), ("PUT", 503, busy)]);
+    let guard = client.lock("a").acquire().unwrap();
+    thread::sleep(SECOND / 2); // the renewal has got the 503, and pauses
+    let result = guard.extend(SECOND * 9);
+    assert!(matches!(result, Err(Error::Lost(_))), "{result:?}");
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || tell.send(guard.release().is_err()));
+    assert_eq!(told.recv_timeout(SECOND * 10), Ok(true));
+}
+
+#[test]
+fn the_longest_timeout() {
+    let urls = std::env::var("REDLOCKD_URL").expect("REDLOCKD_URL is set");
+    let patient = Client::builder().urls(&urls).timeout(Duration::MAX);
+    let request = patient.build().unwrap().lock("patient").wait(SECOND);
+    request.acquire().unwrap().release().unwrap();
+}
+
+#[test]
+fn a_warning_that_panics_holds_nothing_up() {
+    let client = Client::builder()
+        .urls("http://127.0.0.1:1")
+        .timeout(SECOND / 2)
+        .on_warning(|_| panic!("as eprintln! without a standard error"))
+        .build()
+        .unwrap();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        // more than there are requests under way at once
+        for _ in 0..3 {
+            let result = client.lock("a").wait(Duration::ZERO).acquire();
+            tell.send(matches!(result, Err(Error::Unavailable(_))))
+                .unwrap();
+        }
+    });
+    for _ in 0..3 {
+        assert_eq!(told.recv_timeout(SECOND * 10), Ok(true));
+    }
+}
+
 #[test]
 fn threads_share_a_client_and_one_of_them_holds_the_lock() {
     let client = client();

@@ -590,8 +590,12 @@ static bool on_lost_race(struct operation *it, enum verdict verdict)
     bool is_last =
         it->request.is_choice || (it->is_repeat && !it->request.is_shared);
     if (!has_attempts_left(it) || (is_last && verdict == VERDICT_SPLIT))
-        return operation_settle(it, it->was_held ? OUTCOME_HELD
-                                                 : OUTCOME_NO_QUORUM);
+        /* HELD says that it has no lock of an earlier acquire with its key */
+        return operation_settle(
+            it,
+            it->was_held && !round_may_have(&it->round, it->request.key_hash)
+                ? OUTCOME_HELD
+                : OUTCOME_NO_QUORUM);
     if (verdict == VERDICT_STALE)
         return true;
     uint64_t delays = (uint64_t)env->settings.retry_delay_us + 1;

@@ -193,6 +193,16 @@ uint16_t round_repeated(const struct round *round, struct span key_hash,
     return nodes;
 }
 
+bool round_may_have(const struct round *round, struct span key_hash)
+{
+    int64_t number;
+    int found = nodeset_count(round_repeated(round, key_hash, &number));
+    int unknown = 0;
+    for (int i = 0; i < round->total; i++)
+        unknown += !vote_is_answer(round->votes[i].vote);
+    return found > 0 && found + unknown >= round->quorum;
+}
+
 int64_t round_reader_number(const struct round *round)
 {
     int64_t number = 0;

@@ -155,6 +155,10 @@ int round_foreign(const struct round *round);
 uint16_t round_repeated(const struct round *round, struct span key_hash,
                         int64_t *number);
 
+/* True if a lock with this key hash may be on a majority: on the nodes that
+ * reported it, and on those that have not voted. */
+bool round_may_have(const struct round *round, struct span key_hash);
+
 /* The greatest number of the readers with the key of this acquire that nodes
  * did not let it replace; 0: there is none. */
 int64_t round_reader_number(const struct round *round);

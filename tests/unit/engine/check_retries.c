@@ -61,6 +61,31 @@ TEST(what_is_tried_once_does_not_pause)
     engine_close(play.engine, op);
 }
 
+/* A client that has given an acquire up asks with its key. HELD tells it that
+ * it has nothing to release. */
+static const struct {
+    const char *votes;
+    enum outcome outcome;
+} own[] = {
+    {"acquire:OOuAB", OUTCOME_NO_QUORUM}, /* its lock may be on three */
+    {"acquire:OuuAB", OUTCOME_NO_QUORUM},
+    {"acquire:OOAAB", OUTCOME_HELD}, /* a leftover */
+    {"acquire:OugAB", OUTCOME_HELD},
+    {"acquire:guAAB", OUTCOME_HELD},
+};
+
+TEST_EACH(split_votes_do_not_hide_an_own_lock, own)
+{
+    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
+                                           .key_hash = span_of(PLAY_KEY),
+                                           .ttl_ms = 30000,
+                                           .is_tried_once = true};
+    engine_op op = engine_acquire(play.engine, &acquire, NULL);
+    scene(own[_i].votes);
+    ck_assert_int_eq(play_outcome(op), own[_i].outcome);
+    engine_close(play.engine, op);
+}
+
 /* And how many releases follow. */
 static const struct {
     const char *ask;

@@ -18,6 +18,8 @@ use crate::talk::{self, percent_encoded, Ask, Rules};
 
 const DEFAULT_URL: &str = "http://127.0.0.1:8080";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longer ones, such as `Duration::MAX`, are too long for the clock.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long the last `Client` waits for what is released in the background.
 pub(crate) const LAST: Duration = Duration::from_secs(2);
 /// How many locks `locks` asks for at once.
@@ -112,7 +114,7 @@ impl ClientBuilder {
         let names = targets.iter().map(|target| target.name.clone()).collect();
         let rules = Rules {
             replicas: Arc::new(Replicas::new(names)),
-            timeout_ms: timeout.as_secs_f64() * 1000.0,
+            timeout_ms: timeout.min(LONGEST_TIMEOUT).as_secs_f64() * 1000.0,
             log: self.log,
         };
         let identity = Identity::new(self.files)?;

@@ -56,6 +56,7 @@ impl Keeper {
         let mut state = locked(&self.state);
         state.is_stopped = true;
         self.unschedule(&mut state);
+        drop(state); // a renewal that ends now wants it, too
         self.cancel.cancel();
     }
 

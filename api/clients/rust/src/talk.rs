@@ -8,6 +8,7 @@
 //!   Pause ──────────────▶ Send | Done
 //! ```
 
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +58,9 @@ pub(crate) struct Rules {
 impl Rules {
     pub fn warn(&self, text: &str) {
         if let Some(log) = &self.log {
-            log(text);
+            // As `eprintln!` does without a standard error. What is under way goes on:
+            // the panic was reported, and the next request needs the place of this one.
+            let _ = catch_unwind(AssertUnwindSafe(|| log(text)));
         }
     }
 

@@ -15,9 +15,9 @@ module Redlockd
   # first that is not avoided. scope: of an acquire, an extend or a release, which may go
   # in a batch; nil: of other requests. is_urgent: there is no time to wait for other
   # requests. must_wait: others hold the lock. is_try: it may wait, and was sent without
-  # that. operation: as which it was sent.
+  # that. operation: as which it was sent. is_direct: it was sent as none.
   Send = Struct.new(:http_method, :path, :headers, :body, :timeout_ms, :wait_ms, :url, :scope,
-                    :is_urgent, :must_wait, :is_try, :operation, keyword_init: true) do
+                    :is_urgent, :must_wait, :is_try, :operation, :is_direct, keyword_init: true) do
     def initialize(wait_ms: 0, headers: {}, **rest)
       super
     end

@@ -22,7 +22,10 @@ module Redlockd
     def ask(wanted)
       # The thread was killed, perhaps as all are at the end of the program: it waits for
       # no other.
-      return @exchange.call(wanted) if Thread.current.status == "aborting"
+      if Thread.current.status == "aborting"
+        wanted.is_direct = true
+        return @exchange.call(wanted)
+      end
 
       wanted.item # what is wrong with it is raised here, and not in another thread
       mailbox = Thread::Queue.new

@@ -79,6 +79,7 @@ module Redlockd
     # Of one that was given up. Returns the Grant that its last request got, after the
     # response if that is in a batch; nil: it got none.
     def settle
+      self.may_be_granted = true if is_open && @asked&.is_direct
       answer = @asked&.operation&.outcome if is_open
       return unless answer
 

@@ -78,6 +78,11 @@ final class Background {
         WORKERS.execute(action);
     }
 
+    /** Calls an action of the program, at once: all workers may be busy with renewals that fail. */
+    static void call(Runnable action) {
+        daemons("redlockd callback").newThread(action).start();
+    }
+
     /** In a thread of its own, for which the end of the program waits. */
     static Thread workBeforeEnd(Runnable action) {
         Thread thread = new Thread(action, "redlockd release");

@@ -96,10 +96,11 @@ final class Http {
                 }
                 answered.remove(url);
                 return response(authorization).handle((again, failure) -> {
-                    if (again != null) {
-                        again.isRepeated = true;
+                    if (again == null) { // the first one may have arrived: never UNSENT
+                        return Answer.failure(Answer.LOST, words(why(failure)), url, sentMs);
                     }
-                    return read(again, failure);
+                    again.isRepeated = true;
+                    return read(again, null);
                 });
             }).thenCompose(answer -> answer);
         }
@@ -152,8 +153,12 @@ final class Http {
                 answered.put(url, true);
                 return response.read(url, sentMs);
             }
-            Throwable why = ended != null ? ended : cause(error);
+            Throwable why = why(error);
             return Answer.failure(kind(why), words(why), url, sentMs);
+        }
+
+        private Throwable why(Throwable error) {
+            return ended != null ? ended : cause(error);
         }
     }
 

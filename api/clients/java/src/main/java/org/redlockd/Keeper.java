@@ -109,7 +109,11 @@ final class Keeper {
         isRenewing = true;
         renewal.response.thenAccept(came -> {
             try {
-                Background.work(() -> renew(first, came));
+                if (Grant.read(came) != null) { // it waits for nothing: not for a worker, either
+                    renew(first, came);
+                } else {
+                    Background.work(() -> renew(first, came));
+                }
             } catch (RuntimeException | Error e) { // no thread can be made
                 tryLater();
             }

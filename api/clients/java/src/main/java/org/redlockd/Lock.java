@@ -158,7 +158,7 @@ public final class Lock implements AutoCloseable {
             mutex.unlock();
         }
         if (onLoss != null) {
-            Background.work(() -> onLoss.accept(loss));
+            Background.call(() -> onLoss.accept(loss));
         }
     }
 
