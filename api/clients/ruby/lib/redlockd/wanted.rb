@@ -87,10 +87,9 @@ module Redlockd
       Grant.read(answer)
     end
 
-    # The same again, to find out whether it was granted. Always as a single call: with
-    # batches, tests/ruby/crowd.rb found locks that nobody had given back.
+    # The same again, to find out whether it was granted.
     def ask_again(timeout_ms)
-      request(@wanted.body.merge("ttl_ms" => 100), timeout_ms, 0).tap { |one| one.scope = nil }
+      request(@wanted.body.merge("ttl_ms" => 100), timeout_ms, 0)
     end
 
     private
