@@ -78,8 +78,8 @@ struct member {
 
     /* the last probe of it */
     int64_t probed_us;              /* was sent, on this connection; 0: none */
-    int64_t burst_us;               /* since then, or for a moment since … */
-    int burst;                      /* … so many were sent */
+    int64_t burst_us;               /* probes are counted since then … */
+    int burst;                      /* … and so many were sent */
     char found[CALL_STATE_MAX + 1]; /* the admission that it has */
     char quarantine[CALL_STATE_MAX + 1]; /* its record; "": none */
     /* of its admission or quarantine record; "": none */
