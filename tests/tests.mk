@@ -127,7 +127,8 @@ tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools \
        $(OUT)/starved-shim.so $(OUT)/beat $(OUT)/tables.json
 
 unit: $(OUT)/unit ## Run the unit tests (CK_RUN_SUITE=round: one suite)
-	JOBS=$${JOBS:-$$(nproc)} tests/lib/suites.sh $(OUT)/unit tests/unit
+	JOBS=$${JOBS:-$$(nproc)} AGAIN=$(or $(AGAIN),yes) \
+	  tests/lib/suites.sh $(OUT)/unit tests/unit
 
 # suites that also run with HTTP_TLS=1; the others would see nothing new
 over_tls := clients drain api

@@ -41,33 +41,47 @@ list_suites() {
         done
 }
 
-# Shows and keeps what it says; its name goes to failed, if it does.
+# Shows and keeps what it says; if it fails, its name and its runner's status go
+# to failed.
 run_suite() {
     export CK_XML_LOG_FILE_NAME=$times/$1.xml CK_RUN_SUITE=${1%+tls}
     [[ $1 != *+tls ]] || export HTTP_TLS=1
     [[ " ${FORKED:-} " != *" $1 "* ]] || unset CK_FORK
-    "$runner" >"$work/$1" 2>&1 || echo "$1" >>"$failed"
+    "$runner" >"$work/$1" 2>&1 || echo "$1 $?" >>"$failed"
     cat "$work/$1"
 }
 export -f run_suite
 
-# Check: file.c:line:F|E|S:case:test:loop: message
+# Check: file.c:line:F|E|S:case:test:loop: message. A fixture that is killed has
+# neither file nor line: (null):-1:S:…
 show_failures() {
-    grep -hE '^[^ :]+:[0-9]+:[FES]:' "$@" || true
+    grep -hE '^[^ :]+:-?[0-9]+:[FES]:' "$@" || true
+}
+
+# Last, so that the end of a log that was cut has them: the end of what the
+# suites that failed have said.
+show_failed() {
+    local name status
+    while read -r name status; do
+        echo "$name failed, its runner ended with $status:"
+        tail -n 40 "$work/$name" | sed 's/^/  /'
+    done <"$failed"
 }
 
 list_suites | xargs -P "${JOBS:-$((3 * $(nproc)))}" -I {} bash -c 'run_suite {}'
 if [ "${AGAIN:-}" = yes ] && [ "$(wc -l <"$failed")" -le 10 ]; then
-    mapfile -t names <"$failed"
+    mapfile -t again <"$failed"
     : >"$failed"
-    for name in "${names[@]}"; do
+    for line in "${again[@]}"; do
+        read -r name status <<<"$line"
         show_failures "$work/$name" | sed 's/^/second try, because of /'
-        echo "second try: $name, alone"
+        echo "second try: $name, alone; its runner ended with $status"
         (run_suite "$name")
     done
 fi
 
 show_failures "$work"/*
+show_failed
 awk -v failed="$(wc -l <"$failed")" '
     /^[0-9]+%: Checks: / {
         gsub(",", "")

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TRIES = 1000, TRY_US = 10000 };
+enum { TRIES = 6000, TRY_US = 10000 }; /* a minute: others may compile */
 
 static void fail(const char *what, const char *why)
 {
@@ -99,8 +99,13 @@ void real_stop(struct real *real)
     redisFree(real->ears);
     kill(real->pid, SIGKILL);
     waitpid(real->pid, NULL, 0);
-    if (nftw(real->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
-        fail(real->dir, "cannot be removed");
+    /* a child that saves outlives it, and makes and removes files in there */
+    int tries = 0;
+    while (nftw(real->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0) {
+        if (++tries == TRIES)
+            fail(real->dir, "cannot be removed");
+        usleep(TRY_US);
+    }
 }
 
 static redisReply *say(struct real *real, const char *format, va_list args)

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/batch.h"
@@ -20,6 +21,17 @@ static bool has_failed_to_save(void *arg)
     (void)arg;
     return strstr(real_text(&live.real, "INFO persistence"),
                   "rdb_last_bgsave_status:err") != NULL;
+}
+
+/* Redis saves in a child, which outlives it. */
+TEST_RANGE(a_node_that_saves_can_be_stopped, 0, 20)
+{
+    static struct real node;
+    real_start(&node);
+    real_text(&node, "DEBUG POPULATE 20000");
+    real_text(&node, "BGSAVE");
+    usleep(1000 * (useconds_t)_i);
+    real_stop(&node);
 }
 
 /* Redis says so in 330 bytes, to each call of a batch. */
