@@ -31,8 +31,10 @@ then releases nothing. The key with other resources is another lock.
              unless a repeat may have taken its place, or it is extended as an
              exclusive one after it was to become a shared one
   answered   each request has one answer, unless its server was killed; no
-             client that waits is told to go before its time; 200 for an
-             acquire is for those that asked with its key before
+             client that waits is told to go before its time, unless another
+             request with its key on its server was still under way, and both
+             are for a shared lock: one is granted then; 200 for an acquire is
+             for those that asked with its key before
   forced     as kept, of a lock that was asked for when a forced release of its
              resource had been answered
   rights     who may not gets 401 or 403, or 503 of a server that stops, and
@@ -380,9 +382,23 @@ def check_capacity(calls: Iterable[Call]) -> Iterator[Violation]:
                             f"{call.limit}", call.sent, call.resources[0])
 
 
-def check_answered(calls: Iterable[Call],
+def may_be_replaced(call: Call, beside: list[Call]) -> bool:
+    """A reader that waits, by another one with its key on its server, which may
+    wait there although its client has left."""
+    return call.mode == SHARED and call.code == "lock_held" and any(
+        other is not call and other.server == call.server and
+        other.mode == SHARED and other.resources == call.resources and
+        other.sent < call.done and
+        (not other.status or other.done > call.sent) for other in beside)
+
+
+def check_answered(calls: Collection[Call],
                    kills: Iterable[Span]) -> Iterator[Violation]:
     kills = list(kills)
+    keyed: dict[str, list[Call]] = {}
+    for call in calls:
+        if call.op == ACQUIRE and call.key:
+            keyed.setdefault(call.key, []).append(call)
     for call in calls:
         if not call.done or call.code == "vanished":
             continue
@@ -399,7 +415,8 @@ def check_answered(calls: Iterable[Call],
             if is_ended:
                 continue  # of the list to which a cursor belongs
             if answer not in ANSWERS[call.op] or \
-                    (is_early and answer in TIME_UP) or \
+                    (is_early and answer in TIME_UP and not may_be_replaced(
+                        call, keyed.get(call.key, []))) or \
                     (is_new and call.status == 200) or is_known or is_let_in:
                 yield Violation("rights" if call.op in OF_RIGHTS else
                                 "answered", f"[{call}]", call.sent,
