@@ -21,6 +21,7 @@ source tests/release/clients.sh
 
 dir=$PWD/build/release-test
 root=$PWD
+commit=$(git rev-parse HEAD) # all clones have it, whatever is committed meanwhile
 version=$(cat VERSION)
 arch=$(dpkg --print-architecture)
 parts=${PARTS:-source clients packages image}
@@ -48,6 +49,7 @@ has_part() {
 clone() { # name
     rm -rf "$dir/clone-$1"
     git clone -q . "$dir/clone-$1"
+    git -C "$dir/clone-$1" reset -q --hard "$commit"
     mkdir -p "$dir/clone-$1/build" build/debian
     ln -s "$PWD/build/debian" "$dir/clone-$1/build/debian" # bare trees are made once
 }
