@@ -193,6 +193,25 @@ TEST(story_10_another_configuration_is_named_and_never_admitted)
     world_stop();
 }
 
+/* Neither ever gets the nodes of both: that must not look like a quarantine. */
+TEST(two_lists_that_wait_for_the_same_new_nodes_are_named)
+{
+    world_start_nodes(4);
+    for (int i = 0; i < 2; i++)
+        world_start_server(i, textf(SMALL "--nodes 127.0.0.1:%d,127.0.0.1:%d,"
+                                          "127.0.0.1:%d",
+                                    world.nodes[0].port, world.nodes[1].port,
+                                    world.nodes[2 + i].port));
+    for (int i = 0; i < 2; i++) {
+        world_await(i, "/livez");
+        rival_await_state(i, 0, "other_configuration");
+        ck_assert_has(rival_told(i, 0, "detail"), "the same --nodes");
+    }
+    world_stop_server(1);
+    world_await(0, "/readyz");
+    world_stop();
+}
+
 /*
  * Servers whose limits differ share the nodes. One with a lower limit respects
  * a lock that is longer than it would grant, even where a node forgets it.

@@ -11,6 +11,8 @@ enum {
     HOLD_US = 2 * HEARTBEAT_US,   /* at least, so that others can object */
     BURST_US = HEARTBEAT_US / 10, /* in which news are reported to a node … */
     BURST_MOST = 4,               /* … so often: one loss takes three times */
+    RIVAL_MIN = 3,                /* a server that leaves replaces a record
+                                     once or twice */
     MAX_TTL_MOST_MS = 86400000, /* a value written by hand must not overflow */
 };
 
@@ -239,6 +241,7 @@ void members_on_up(struct members *members, int node,
     if (facts->has_moved)
         it->moved_us = now_us;
     it->is_busy = it->is_mute = false;
+    it->replaced = 0;    /* a restart voids a record, too */
     it->trace[0] = '\0'; /* of another connection, perhaps to a restored copy */
     takeover_on_lost(&members->takeover, node);
     it->probed_us = 0;
@@ -409,6 +412,22 @@ static void on_bare(struct members *members, int node, int64_t now_us)
 }
 
 /*
+ * Two configurations that wait for the same node replace each other's
+ * quarantine records, so that neither ever gets it.
+ */
+static void note_rival(struct member *it, enum call_probe_word word,
+                       int64_t now_us)
+{
+    if (now_us - it->replaced_us >= SILENT_US)
+        it->replaced = 0;
+    if (word == PROBE_CREATED && it->quarantine[0] != '\0') {
+        it->replaced++;
+        it->replaced_us = now_us;
+    }
+    it->is_contested = it->replaced >= RIVAL_MIN;
+}
+
+/*
  * The order matters, as each step reads what those before it noted: the first
  * start, the quarantine record of the probe before; the epochs and who was left
  * over, the lists that takeover keeps. A new incarnation voids what the node
@@ -438,6 +457,7 @@ void members_on_probe(struct members *members, int node,
     assert(probe->word < PROBE_WORDS); /* script.c reads no other */
     firststart_on_probe(&members->start, node, probe->word,
                         span_is(probe->quarantine, it->quarantine), now_us);
+    note_rival(it, probe->word, now_us);
     it->phase = phases[probe->word];
     bool is_admitted = it->phase == MEMBER_ADMITTED;
     it->is_busy = it->is_mute = it->is_restarted = false;
@@ -563,6 +583,8 @@ enum node_state members_refusal(const struct members *members, int node)
     case MEMBER_DOWN:
         return STATE_UNREACHABLE;
     case MEMBER_QUARANTINED:
+        if (it->is_contested)
+            return STATE_OTHER;
         return (members->start.quarantined & nodeset_of(node)) != 0
                    ? STATE_WAITING
                    : STATE_QUARANTINED;

@@ -102,6 +102,11 @@ struct member {
     bool is_quarantined_above; /* of our nodes, with a quarantine record of a
                                   higher epoch */
 
+    /* ours was gone, its data was not: another configuration replaces it */
+    int replaced;        /* so often, with no pause of SILENT_US between */
+    int64_t replaced_us; /* the last time; 0: never */
+    bool is_contested;   /* so often that it still waits for the node */
+
     /* all probes of it */
     bool is_known;             /* it has once answered one */
     bool has_voted;            /* one has once found it admitted */

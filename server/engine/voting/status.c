@@ -170,8 +170,13 @@ static void describe_admission(const struct members *members, int node,
     int left_s =
         (int)divide_up(rules_remaining_us(members, node, now_us), US_PER_S);
     int epoch = members->epoch;
-    if (refusal == STATE_SUPERSEDED && it->epoch_ours > epoch &&
-        rules_epoch_of(members, node) == 0)
+    if (refusal == STATE_OTHER && it->is_contested)
+        say(detail,
+            "a server with other --nodes, or with another name for this node, "
+            "waits for it, too, and as long as both wait, neither gets it; "
+            "give all servers the same --nodes");
+    else if (refusal == STATE_SUPERSEDED && it->epoch_ours > epoch &&
+             rules_epoch_of(members, node) == 0)
         say(detail,
             "has never voted; its quarantine record of epoch %d does not "
             "count: a server with the right --config-epoch replaces it",

@@ -215,6 +215,38 @@ TEST(with_the_guard_off_nodes_are_admitted_at_sight)
     voters_give(MEMBER_ADMIT, 4);
 }
 
+/* Each of them replaces the record of the other, at every heartbeat. */
+TEST(two_configurations_that_wait_for_one_node_are_named)
+{
+    static const char *const records[] = {VOTERS_QUARANTINE_OF(3),
+                                          VOTERS_QUARANTINE_OF(4),
+                                          VOTERS_QUARANTINE_OF(5)};
+    voters_come(2, PROBE_CREATED, "", VOTERS_QUARANTINE);
+    for (int i = 0; i < 3; i++) {
+        VOTERS_ASSERT_REFUSAL(2, STATE_QUARANTINED);
+        voters_pass(HEARTBEAT_US);
+        voters_found(2, PROBE_CREATED, "", records[i]);
+    }
+    VOTERS_ASSERT_REFUSAL(2, STATE_OTHER);
+    voters_pass(SILENT_US - 1);
+    voters_found(2, PROBE_QUARANTINED, "", records[2]);
+    VOTERS_ASSERT_REFUSAL(2, STATE_OTHER);
+    voters_pass(1);
+    voters_found(2, PROBE_QUARANTINED, "", records[2]);
+    VOTERS_ASSERT_REFUSAL(2, STATE_QUARANTINED);
+}
+
+TEST(a_node_that_restarts_often_is_not_contested)
+{
+    for (int digit = 0; digit < 5; digit++) {
+        voters_down(2);
+        voters_come(2, PROBE_CREATED, "",
+                    digit % 2 == 0 ? VOTERS_QUARANTINE
+                                   : VOTERS_OTHER_QUARANTINE);
+        VOTERS_ASSERT_REFUSAL(2, STATE_QUARANTINED);
+    }
+}
+
 /* ---- how a node loses its vote ------------------------------------------- */
 
 TEST(story_44_durability_that_was_turned_off_is_written_down_at_once)
