@@ -77,8 +77,20 @@ refuses_a_version_without_notes() {
         grep 'CHANGELOG.md has no section' "$dir/said" && [ ! -e "$dir/refused" ]
 }
 
+refuses_the_folder_of_something_else() {
+    local parts=source
+    mkdir "$dir/mine"
+    touch "$dir/mine/thesis"
+    ! release refused "$dir/mine" 2>"$dir/said" && grep 'it has thesis' "$dir/said" &&
+        [ -e "$dir/mine/thesis" ] || return
+    ! release refused "$dir/clone-refused" 2>"$dir/said" &&
+        grep 'not the folder of a release' "$dir/said" && [ -e "$dir/clone-refused/.git" ]
+}
+
 check_refusals() {
     check "another version than that of the file is refused" refuses_another_version
+    check "a folder that has something else is refused" \
+        refuses_the_folder_of_something_else
     check "a file that is not committed is refused" refuses_what_is_not_committed
     check "a version without release notes is refused" refuses_a_version_without_notes
 }
@@ -89,10 +101,37 @@ make_key() {
         'A test of redlockd <test@localhost>' ed25519 sign never
 }
 
+secret_key() {
+    GNUPGHOME=$keys gpg --batch --armor --export-secret-keys
+}
+
+# In a folder whose path is too long for the sockets of GnuPG. gzip tells what those
+# can read that build.
+keeps_the_key_to_itself() {
+    local long
+    long=long-$(printf 'x%.0s' {1..100})
+    mkdir -p "$dir/spy"
+    cat >"$dir/spy/gzip" <<END
+#!/bin/sh
+env >>"$dir/seen"
+exec /usr/bin/gzip "\$@"
+END
+    chmod +x "$dir/spy/gzip"
+    clone "$long" && PATH=$dir/spy:$PATH PARTS=source RELEASE_KEY=$(secret_key) \
+        "$dir/clone-$long/scripts/release.sh" "$version" "$dir/signed" || return
+    gpgv --keyring "$dir/signed/redlockd.gpg" "$dir/signed/SHA256SUMS.asc" \
+        "$dir/signed/SHA256SUMS" &&
+        grep -q ^SOURCE_DATE_EPOCH= "$dir/seen" &&
+        ! grep -E 'PRIVATE KEY|^RELEASE_KEY=|^GNUPGHOME=' "$dir/seen"
+}
+
+check_key() {
+    check_or_end "a key is made" make_key
+    check "only GnuPG sees the key, wherever the clone is" keeps_the_key_to_itself
+}
+
 makes_a_signed_release() {
-    clone once || return
-    RELEASE_KEY=$(GNUPGHOME=$keys gpg --batch --armor --export-secret-keys) \
-        release once "$dir/once"
+    clone once && RELEASE_KEY=$(secret_key) release once "$dir/once"
 }
 
 makes_it_again() {
@@ -163,7 +202,7 @@ builds_from_its_source() {
 check_release() {
     if [ -z "${DIST:-}" ]; then
         check_refusals
-        check_or_end "a key is made" make_key
+        check_key
         check_or_end "a release is made and signed" makes_a_signed_release
         check_or_end "it is made again, from another clone" makes_it_again
         check "both have the same bytes" are_the_same
@@ -184,8 +223,9 @@ case ${1:-} in
     checks_begin clean_up
     mkdir -p "$dir"
     check "each check is defined" checks_exist check_release check_refusals \
-        check_clients check_packages check_image
+        check_key check_clients check_packages check_image
     check_refusals
+    check_key
     ;;
 *)
     scripts/deps.sh run release go php ruby java rust
