@@ -119,9 +119,10 @@ pack_binaries() { # release number
     pack "$work" "$folder" | gzip -9n >"$out/$folder.tar.gz"
 }
 
-pack() { # folder name…: an archive of the same bytes each time
+# An archive of the same bytes each time, also below a folder whose group is inherited.
+pack() { # folder name…
     tar -C "$1" -c --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
-        --numeric-owner --format=gnu "${@:2}"
+        --numeric-owner --mode=g-s --format=gnu "${@:2}"
 }
 
 # What apt-get reads, from a web server or from file:.
