@@ -155,6 +155,8 @@ make_packages() {
         pack_binaries "${one%:*}" "${one#*:}"
         (cd "$out/apt" && index_packages "${one%:*}")
     done
+    pack "$out" --exclude=InRelease --exclude=Release.gpg apt |
+        gzip -9n >"$out/$name-apt.tar.gz"
     [ -z "$key" ] || cp "$out/redlockd.gpg" "$out/apt/"
 }
 

@@ -124,6 +124,16 @@ check_packages() {
         systems_end
     done
     check "the archives of binaries have what the packages have" binaries_are_the_same
+    check "that of the folder for apt-get has it, without signatures" \
+        folder_is_the_same
+}
+
+folder_is_the_same() {
+    rm -rf "$dir/files"
+    mkdir "$dir/files"
+    tar -C "$dir/files" -xf "$dist/redlockd-$version-apt.tar.gz"
+    diff -r -x InRelease -x Release.gpg -x redlockd.gpg "$dir/files/apt" "$dist/apt" &&
+        ! find "$dir/files" -name InRelease | grep .
 }
 
 binaries_are_the_same() {
