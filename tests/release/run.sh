@@ -87,12 +87,19 @@ refuses_the_folder_of_something_else() {
         grep 'not the folder of a release' "$dir/said" && [ -e "$dir/clone-refused/.git" ]
 }
 
+workflow_refuses() {
+    mkdir "$dir/workflow"
+    tests/release/workflow.py "$dir/workflow"
+}
+
 check_refusals() {
     check "another version than that of the file is refused" refuses_another_version
     check "a folder that has something else is refused" \
         refuses_the_folder_of_something_else
     check "a file that is not committed is refused" refuses_what_is_not_committed
     check "a version without release notes is refused" refuses_a_version_without_notes
+    check "the workflow refuses other tags, and names of another repository" \
+        workflow_refuses
 }
 
 make_key() {
