@@ -13,11 +13,13 @@ import kubernetes_validate
 import yaml
 
 import manifests
+import project
 from manifests import OVERLAYS, ROOT, Object, container, environment, find
 
 VERSIONS = ("1.27", kubernetes_validate.latest_version())
 REDLOCKD = os.environ.get("REDLOCKD", "build/redlockd")
 IN_FLIGHT_S = 8  # after the drain: docs/operations.md
+NAMES = project.read_names()
 DOCS = (ROOT / "docs/deploy/kubernetes.md").read_text()
 RULES_HEAD = """# Made from deploy/prometheus/rules.yml: WRITE=1 make kube-test.
 apiVersion: monitoring.coreos.com/v1
@@ -88,9 +90,9 @@ class Overlays(unittest.TestCase):
     def test_the_image_has_our_version(self) -> None:
         version = (ROOT / "VERSION").read_text().strip()
         for overlay, objects in each():
-            self.assertRegex(
+            self.assertEqual(
                 container(find(objects, "Deployment", "redlockd"))["image"],
-                rf"^[\w./-]*redlockd:{re.escape(version)}$", overlay)
+                f"{NAMES['IMAGE']}:{version}", overlay)
 
     def test_the_docs_own_overlay_names_another_registry(self) -> None:
         blocks = re.findall(r"^mkdir -p (\S+) .*\ncat >kustomization.yaml "

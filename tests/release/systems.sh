@@ -155,7 +155,7 @@ binaries_are_the_same() {
 loads_the_image() {
     image=$(docker load -i "$dist/redlockd-$version-image-$arch.tar" |
         sed -n 's/^Loaded image: //p')
-    [[ $image == *redlockd:$version ]] &&
+    [ "$image" = "$(. scripts/project.env && echo "$IMAGE"):$version" ] &&
         docker run --rm --network none --read-only --cap-drop ALL "$image" --version |
         grep -F "$version"
 }
