@@ -91,7 +91,7 @@ PLACES = {
         'image.source="@REPOSITORY_URL@"',
         'image.authors="@MAINTAINER_NAME@"'],
     "docker-compose.yml": ["image: ${REDLOCKD_IMAGE:-@IMAGE@}"],
-    "docs/deploy/compose.md": ["REDLOCKD_ALLOW_ANONYMOUS=yes @IMAGE@\n"],
+    "docs/deploy/compose.md": ["REDLOCKD_ALLOW_ANONYMOUS=yes @IMAGE@:"],
     "deploy/kubernetes/base/kustomization.yaml": ["{name: redlockd, newName: @IMAGE@,"],
     "deploy/helm/redlockd/values.yaml": ["image:\n  repository: @IMAGE@\n"],
     "docs/deploy/kubernetes.md": ["images: [{name: @IMAGE@,"],

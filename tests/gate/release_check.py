@@ -40,6 +40,7 @@ PLACES = [
     ("api/clients/java/pom.xml", r"^  <version>(.+)</version>$"),
     ("api/clients/rust/Cargo.toml", r'^version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
+    ("docs/deploy/compose.md", r"_ANONYMOUS=yes \S+:([\d.]+)$"),
     ("deploy/kubernetes/base/kustomization.yaml", r"newTag: ([\d.]+)\}"),
     ("deploy/helm/redlockd/Chart.yaml", r"^version: (.+)$"),
     ("deploy/helm/redlockd/Chart.yaml", r"^appVersion: (.+)$"),
