@@ -49,7 +49,8 @@ build_java() {
     find "$from/java/src/main/java" -name '*.java' -print0 | sort -z |
         xargs -0 javac --release 11 -d "$classes"
     jar --create --file "$name.jar" --date "$date" -C "$classes" .
-    jar --create --file "$name-sources.jar" --date "$date" -C "$from/java/src/main/java" .
+    jar --create --file "$name-sources.jar" --date "$date" \
+        -C "$from/java/src/main/java" . -C "$classes" META-INF/LICENSE
     cp "$from/java/pom.xml" "$name.pom"
 }
 
