@@ -300,6 +300,14 @@ class Agreement(unittest.TestCase):
                         self.assertTrue(any(f"{path}/".startswith(f"{mount}/")
                                             for mount in mounts))
 
+    def test_secrets_of_no_use_are_not_made(self) -> None:
+        for name, value in (("NODES", "4"), ("NODES", "five"), ("NODES", "0"),
+                            ("SCHEME", "https")):
+            with self.subTest(value), self.assertRaises(
+                    subprocess.CalledProcessError) as failed:
+                manifests.secrets(**{name: value})
+            self.assertEqual(failed.exception.stdout, "")
+
     def test_the_nodes_are_those_of_the_set(self) -> None:
         for _, objects in each():
             redis = find(objects, "StatefulSet", "redis")
