@@ -300,7 +300,9 @@ make_all() {
     ! has_part image || make_image
     scripts/bom.py packages "$version" "$out" >"$work/packages.cdx.json"
     mv "$work/packages.cdx.json" "$out/$name-packages.cdx.json"
-    notes >"$out/NOTES.md"
+    # on the page of a release, a relative link leads nowhere
+    notes | sed -E "s|\]\(([^):]+)\)|]($REPOSITORY_URL/blob/v$version/\1)|g" \
+        >"$out/NOTES.md"
     sum_up
 }
 

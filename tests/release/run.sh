@@ -135,6 +135,7 @@ END
 check_key() {
     check_or_end "a key is made" make_key
     check "only GnuPG sees the key, wherever the clone is" keeps_the_key_to_itself
+    check "its notes have links that lead somewhere" has_notes "$dir/signed"
 }
 
 makes_a_signed_release() {
@@ -162,9 +163,14 @@ has_the_right_sums() {
         gpgv --keyring "$dist/redlockd.gpg" "$dist/SHA256SUMS.asc" "$dist/SHA256SUMS"
 }
 
-has_notes() {
-    grep . "$dist/NOTES.md" && ! grep '^## ' "$dist/NOTES.md" &&
-        grep -qF "$(grep . "$dist/NOTES.md" | head -n 1)" CHANGELOG.md
+has_notes() { # folder
+    grep . "$1/NOTES.md" && ! grep '^## ' "$1/NOTES.md" &&
+        grep -qF "$(grep . "$1/NOTES.md" | head -n 1)" CHANGELOG.md &&
+        ! grep -E '\]\([^):]*\)' "$1/NOTES.md" || return
+    # each link leads to a page of this version
+    grep -oE '/blob/[^)#]*' "$1/NOTES.md" | while read -r link; do
+        [[ $link == /blob/v$version/* ]] && [ -e "${link#/blob/v"$version"/}" ] || return
+    done
 }
 
 # By the library of CycloneDX, which has the schema.
@@ -219,7 +225,7 @@ check_release() {
         check "both have the same bytes" are_the_same
     fi
     check "its sums are right" has_the_right_sums
-    check "its notes are those of CHANGELOG.md" has_notes
+    check "its notes are those of CHANGELOG.md" has_notes "$dist"
     check "its bills of materials are valid, and complete" bills_are_valid
     check_or_end "a server starts" begin_server
     ! has_part source || check "its source builds" builds_from_its_source
