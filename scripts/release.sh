@@ -72,7 +72,7 @@ clean_up() {
         [ ! -d "$tree" ] || debian_remove "$tree"
     done
     [ -z "$keys" ] || {
-        gpgconf --homedir "$keys" --kill all
+        gpgconf --homedir "$keys" --kill all || true
         rm -rf "$keys"
     }
     rm -rf "$work"
