@@ -10,6 +10,10 @@ set -euo pipefail
 to=$(realpath -m "${1:?clients.sh FOLDER}")
 cd "$(dirname "$0")/.."
 
+[ -e .git ] || {
+    echo "clients.sh: this is no clone" >&2
+    exit 1
+}
 version=$(cat VERSION)
 build=$to/tmp
 from=$build/source/api/clients

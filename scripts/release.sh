@@ -35,6 +35,8 @@ may_begin() {
     local changed part
     [ "$version" = "$(cat VERSION)" ] ||
         refuse "VERSION=$version is not the version of the file VERSION, $(cat VERSION)"
+    # else git would take the repository around this folder, which may not know it
+    [ -e .git ] || refuse "this is no clone, and a release is made from a commit"
     changed=$(git status --porcelain)
     [ -z "$changed" ] || refuse "commit these first, or remove them:"$'\n'"$changed"
     for part in $parts; do

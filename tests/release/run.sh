@@ -69,6 +69,18 @@ refuses_what_is_not_committed() {
         grep -x '?? new' "$dir/said" && [ ! -e "$dir/refused" ]
 }
 
+# What the sources of a release are, unpacked inside of another clone.
+refuses_what_is_no_clone() {
+    local inside=$dir/clone-refused/build/inside
+    mkdir "$inside"
+    git archive HEAD | tar -C "$inside" -x
+    ! PARTS=source "$inside/scripts/release.sh" "$version" "$dir/refused" \
+        2>"$dir/said" && grep 'this is no clone' "$dir/said" &&
+        [ ! -e "$dir/refused" ] || return
+    ! "$inside/scripts/clients.sh" "$dir/refused" 2>"$dir/said" &&
+        grep 'this is no clone' "$dir/said" && [ ! -e "$dir/refused" ]
+}
+
 refuses_a_version_without_notes() {
     rm "$dir/clone-refused/new"
     sed -i "/^## /d" "$dir/clone-refused/CHANGELOG.md"
@@ -97,6 +109,7 @@ check_refusals() {
     check "a folder that has something else is refused" \
         refuses_the_folder_of_something_else
     check "a file that is not committed is refused" refuses_what_is_not_committed
+    check "sources that are no clone are refused" refuses_what_is_no_clone
     check "a version without release notes is refused" refuses_a_version_without_notes
     check "the workflow refuses other tags, and names of another repository" \
         workflow_refuses
