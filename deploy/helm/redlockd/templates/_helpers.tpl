@@ -1,10 +1,10 @@
 {{/* A string of a value that may be a number: quote would write 3600000 as 3.6e+06. */}}
-{{- define "text" -}}
+{{- define "redlockd.text" -}}
 {{ if kindIs "string" . }}{{ . | quote }}{{ else }}{{ . | toJson | quote }}{{ end }}
 {{- end }}
 
 {{/* The variables of redlockd; one in .Values.env takes the place of one here. */}}
-{{- define "variables" -}}
+{{- define "redlockd.variables" -}}
 {{- if .Values.tls }}
 - {name: REDLOCKD_TLS_CERT, value: /etc/redlockd/tls/tls.crt}
 - {name: REDLOCKD_TLS_KEY, value: /etc/redlockd/tls/tls.key}
@@ -20,7 +20,7 @@
 {{- end }}
 
 {{/* What the schema of the values cannot say. */}}
-{{- define "checks" -}}
+{{- define "redlockd.checks" -}}
 {{- if hasKey .Values.env "REDLOCKD_MAX_TTL_MS" }}
 {{- fail "set maxTtlMs in place of env.REDLOCKD_MAX_TTL_MS" }}
 {{- end }}
