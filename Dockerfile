@@ -25,6 +25,7 @@ RUN apt-get update -qq \
  && rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/debconf/*-old \
       /var/log/apt /var/log/dpkg.log /var/cache/ldconfig/aux-cache
 COPY --from=build /out/usr/bin/ /usr/bin/
+COPY LICENSE /usr/share/doc/redlockd/copyright
 
 ARG VERSION
 LABEL org.opencontainers.image.title="redlockd" \

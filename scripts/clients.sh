@@ -10,6 +10,10 @@ set -euo pipefail
 to=$(realpath -m "${1:?clients.sh FOLDER}")
 cd "$(dirname "$0")/.."
 
+[ -e .git ] || {
+    echo "clients.sh: this is no clone" >&2
+    exit 1
+}
 version=$(cat VERSION)
 build=$to/tmp
 from=$build/source/api/clients
@@ -49,7 +53,8 @@ build_java() {
     find "$from/java/src/main/java" -name '*.java' -print0 | sort -z |
         xargs -0 javac --release 11 -d "$classes"
     jar --create --file "$name.jar" --date "$date" -C "$classes" .
-    jar --create --file "$name-sources.jar" --date "$date" -C "$from/java/src/main/java" .
+    jar --create --file "$name-sources.jar" --date "$date" \
+        -C "$from/java/src/main/java" . -C "$classes" META-INF/LICENSE
     cp "$from/java/pom.xml" "$name.pom"
 }
 

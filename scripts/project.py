@@ -33,7 +33,8 @@ FORMS = {
     "SECURITY_CONTACT": EMAIL,
     "IMAGE": rf"{HOST}(?:/[a-z0-9._-]+)+",
     "GO_MODULE": rf"{HOST}(?:/[\w.-]+)+",
-    "PYPI_NAME": WORD,
+    # else its source archive would have the name of that of redlockd
+    "PYPI_NAME": rf"(?i:(?!redlockd$)){WORD}",
     "NPM_NAME": rf"(?:@{WORD}/)?{WORD}",
     "COMPOSER_NAME": rf"{WORD}/{WORD}",
     "GEM_NAME": WORD,
@@ -68,6 +69,7 @@ PLACES = {
         'gem.homepage = "@HOME_URL@"\n',
         '"source_code_uri" => "@REPOSITORY_URL@"',
         '"bug_tracker_uri" => "@REPOSITORY_URL@/issues"'],
+    "tests/ruby/check_ruby.py": ['NAME = "@GEM_NAME@"\n'],
     "api/clients/ruby/README.md": ['gem "@GEM_NAME@"'],
     "api/clients/java/pom.xml": [
         "<groupId>@MAVEN_GROUP@</groupId>",
@@ -82,13 +84,14 @@ PLACES = {
         '[package]\nname = "@CRATE_NAME@"\n',
         'homepage = "@HOME_URL@"\n',
         'repository = "@REPOSITORY_URL@"\n'],
+    "tests/bench/clients/rust/Cargo.toml": ['package = "@CRATE_NAME@"'],
     "api/clients/rust/README.md": ["`@CRATE_NAME@ = { path"],
     "Dockerfile": [
         'image.url="@HOME_URL@"',
         'image.source="@REPOSITORY_URL@"',
         'image.authors="@MAINTAINER_NAME@"'],
     "docker-compose.yml": ["image: ${REDLOCKD_IMAGE:-@IMAGE@}"],
-    "docs/deploy/compose.md": ["REDLOCKD_ALLOW_ANONYMOUS=yes @IMAGE@\n"],
+    "docs/deploy/compose.md": ["REDLOCKD_ALLOW_ANONYMOUS=yes @IMAGE@:"],
     "deploy/kubernetes/base/kustomization.yaml": ["{name: redlockd, newName: @IMAGE@,"],
     "deploy/helm/redlockd/values.yaml": ["image:\n  repository: @IMAGE@\n"],
     "docs/deploy/kubernetes.md": ["images: [{name: @IMAGE@,"],

@@ -3,7 +3,7 @@
 # Makes the files of a release from the last commit. It publishes nothing.
 #   release.sh VERSION [FOLDER]
 # VERSION must be that of the file VERSION, and everything must be committed. FOLDER,
-# dist without a name, is made anew. The same commit gives the same bytes, as long as
+# dist without a name, is made anew: it may only have what a release has. The same commit gives the same bytes, as long as
 # Debian's archive has the same packages; only signatures differ. Variables:
 #   PARTS        some of: source clients packages image; all are made without it
 #   RELEASE_KEY  signs with GnuPG: a secret key as text, or the id of one in
@@ -24,6 +24,7 @@ name=redlockd-$version
 work='' # a folder in build/, for trees of Debian among others
 source=''
 key=''
+keys='' # a folder of GnuPG with that key; not in $work, as sockets need short paths
 
 refuse() {
     echo "release: $1" >&2
@@ -34,6 +35,8 @@ may_begin() {
     local changed part
     [ "$version" = "$(cat VERSION)" ] ||
         refuse "VERSION=$version is not the version of the file VERSION, $(cat VERSION)"
+    # else git would take the repository around this folder, which may not know it
+    [ -e .git ] || refuse "this is no clone, and a release is made from a commit"
     changed=$(git status --porcelain)
     [ -z "$changed" ] || refuse "commit these first, or remove them:"$'\n'"$changed"
     for part in $parts; do
@@ -46,6 +49,19 @@ may_begin() {
         esac
     done
     notes | grep -q . || refuse "CHANGELOG.md has no section ## $version"
+    [ ! -e "$out" ] || [ -d "$out" ] || refuse "$out is no folder"
+    for part in "$out"/* "$out"/.*; do
+        is_ours "${part##*/}" || [ ! -e "$part" ] ||
+            refuse "$out is not the folder of a release: it has ${part##*/}"
+    done
+}
+
+is_ours() { # name, in the folder of a release
+    case $1 in
+    . | .. | apt | clients | NOTES.md | SHA256SUMS | SHA256SUMS.asc | redlockd.gpg | \
+        redlockd-[0-9]*) ;;
+    *) return 1 ;;
+    esac
 }
 
 clean_up() {
@@ -57,7 +73,10 @@ clean_up() {
     for tree in "$work"/tree-*; do
         [ ! -d "$tree" ] || debian_remove "$tree"
     done
-    [[ ${GNUPGHOME:-} != "$work"/* ]] || gpgconf --kill all
+    [ -z "$keys" ] || {
+        gpgconf --homedir "$keys" --kill all || true
+        rm -rf "$keys"
+    }
     rm -rf "$work"
 }
 
@@ -102,9 +121,10 @@ pack_binaries() { # release number
     pack "$work" "$folder" | gzip -9n >"$out/$folder.tar.gz"
 }
 
-pack() { # folder name…: an archive of the same bytes each time
+# An archive of the same bytes each time, also below a folder whose group is inherited.
+pack() { # folder name…
     tar -C "$1" -c --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
-        --numeric-owner --format=gnu "${@:2}"
+        --numeric-owner --mode=g-s --format=gnu "${@:2}"
 }
 
 # What apt-get reads, from a web server or from file:.
@@ -137,6 +157,8 @@ make_packages() {
         pack_binaries "${one%:*}" "${one#*:}"
         (cd "$out/apt" && index_packages "${one%:*}")
     done
+    pack "$out" --exclude=InRelease --exclude=Release.gpg apt |
+        gzip -9n >"$out/$name-apt.tar.gz"
     [ -z "$key" ] || cp "$out/redlockd.gpg" "$out/apt/"
 }
 
@@ -228,26 +250,31 @@ tidy_image() {
 
 # ---- signatures and sums -----------------------------------------------------------
 
+# Nothing that builds sees the key: pip and others run what somebody else wrote.
 take_key() {
     key=${RELEASE_KEY:-}
+    unset RELEASE_KEY
     [ -n "$key" ] || {
         echo "release: nothing is signed, as RELEASE_KEY is not set" >&2
         return
     }
     [[ $key != -----BEGIN* ]] || {
-        export GNUPGHOME=$work/gnupg
-        mkdir -m 700 "$GNUPGHOME"
-        gpg --batch --quiet --import <<<"$key"
-        key=$(gpg --batch --with-colons --list-secret-keys |
+        keys=$(mktemp -d /tmp/redlockd.XXXXXX)
+        use_keys --quiet --import <<<"$key"
+        key=$(use_keys --with-colons --list-secret-keys |
             awk -F: '$1 == "fpr" {print $10; exit}')
     }
-    gpg --batch --list-secret-keys "$key" >/dev/null ||
+    use_keys --list-secret-keys "$key" >/dev/null ||
         refuse "GnuPG has no secret key for RELEASE_KEY"
-    gpg --batch --export "$key" >"$out/redlockd.gpg"
+    use_keys --export "$key" >"$out/redlockd.gpg"
+}
+
+use_keys() { # gpg-option…
+    gpg --batch ${keys:+--homedir "$keys"} "$@"
 }
 
 sign() { # gpg-option…
-    gpg --batch --yes --quiet --local-user "$key" "$@"
+    use_keys --yes --quiet --local-user "$key" "$@"
 }
 
 # All but signatures and their key.
@@ -275,7 +302,9 @@ make_all() {
     ! has_part image || make_image
     scripts/bom.py packages "$version" "$out" >"$work/packages.cdx.json"
     mv "$work/packages.cdx.json" "$out/$name-packages.cdx.json"
-    notes >"$out/NOTES.md"
+    # on the page of a release, a relative link leads nowhere
+    notes | sed -E "s|\]\(([^):]+)\)|]($REPOSITORY_URL/blob/v$version/\1)|g" \
+        >"$out/NOTES.md"
     sum_up
 }
 

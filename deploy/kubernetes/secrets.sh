@@ -6,6 +6,16 @@
 # components/tls; NAMESPACE names another namespace. `create` does not replace
 # what there is already.
 set -euo pipefail
+nodes=${NODES:-5}
+scheme=${SCHEME:-redis}
+[[ $nodes =~ ^[13579]$ ]] || {
+    echo "secrets.sh: NODES=$nodes: must be 1, 3, 5, 7 or 9" >&2
+    exit 1
+}
+[[ $scheme =~ ^rediss?$ ]] || {
+    echo "secrets.sh: SCHEME=$scheme: must be redis or rediss" >&2
+    exit 1
+}
 
 random() {
     od -An -N24 -tx1 /dev/urandom | tr -d ' \n'
@@ -40,6 +50,6 @@ user default reset on #$(hash_of "$(random)") ~* &* +@all
 user probe reset on nopass -@all +ping
 user redlockd reset on #$(hash_of "$password") ~* &redlockd:released:* -@all +evalsha +script|load +time +info +config|get +acl|getuser +client|setname +hget +hmget +hset +hdel +exists +set +mget +getrange +pttl +pexpire +pexpireat +pexpiretime +del +zadd +zrem +zscore +zmscore +zcount +zrange +zremrangebyscore +scan +publish +subscribe +unsubscribe
 END
-for ((i = 0; i < ${NODES:-5}; i++)); do
-    echo "${SCHEME:-redis}://redlockd:$password@redis-$i.redis:6379"
+for ((i = 0; i < nodes; i++)); do
+    echo "$scheme://redlockd:$password@redis-$i.redis:6379"
 done | secret redlockd-nodes nodes

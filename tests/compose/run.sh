@@ -25,6 +25,7 @@ check_image() {
         '{{index .Config.Labels "org.opencontainers.image.version"}}' \
         "$(cat VERSION)"
     check "so has the binary" binary_has_version
+    check "our licence is beside those of Debian's packages" has_our_licence
 }
 
 config_is_silent() {
@@ -55,6 +56,12 @@ image_says() { # format value
 binary_has_version() {
     docker run --rm --read-only --cap-drop ALL --network none \
         "$REDLOCKD_IMAGE" --version | tee /dev/stderr | grep -qF "$(cat VERSION)"
+}
+
+has_our_licence() {
+    docker run --rm --network none --entrypoint cat "$REDLOCKD_IMAGE" \
+        /usr/share/doc/redlockd/copyright /usr/share/doc/libmicrohttpd12t64/copyright \
+        >"$dir/licences" && head -n "$(wc -l <LICENSE)" "$dir/licences" | cmp - LICENSE
 }
 
 check_start() {

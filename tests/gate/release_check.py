@@ -40,6 +40,7 @@ PLACES = [
     ("api/clients/java/pom.xml", r"^  <version>(.+)</version>$"),
     ("api/clients/rust/Cargo.toml", r'^version = "(.+)"$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
+    ("docs/deploy/compose.md", r"_ANONYMOUS=yes \S+:([\d.]+)$"),
     ("deploy/kubernetes/base/kustomization.yaml", r"newTag: ([\d.]+)\}"),
     ("deploy/helm/redlockd/Chart.yaml", r"^version: (.+)$"),
     ("deploy/helm/redlockd/Chart.yaml", r"^appVersion: (.+)$"),
@@ -320,7 +321,7 @@ FORK = {
     "MAINTAINER_NAME": "Jo Doe",
     "MAINTAINER_EMAIL": "jo@example.net",
     "SECURITY_CONTACT": "safety@example.net",
-    "IMAGE": "images.example.net/team/redlockd",
+    "IMAGE": "images.example.net/team/locks",
     "GO_MODULE": "git.example.net/team/locks/api/clients/go",
     "PYPI_NAME": "team-locks",
     "NPM_NAME": "@team/locks",
@@ -330,6 +331,17 @@ FORK = {
     "MAVEN_ARTIFACT": "locks",
     "CRATE_NAME": "team-locks-rs",
 }
+
+
+def write_names(root: Path, names: project.Names) -> None:
+    (root / project.FILE).write_text(
+        "".join(f'{name}="{value}"\n' for name, value in names.items()))
+
+
+def project_said(root: Path, option: str) -> str:
+    return subprocess.run([root / "scripts/project.py", option], cwd=root,
+                          text=True, check=False, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT).stdout
 
 
 def check_names(counts: Counts, world: World) -> None:
@@ -347,15 +359,17 @@ def check_names(counts: Counts, world: World) -> None:
         expect(counts, f"{what} is noticed in prose", root,
                project.check_prose, what)
         (root / "SECURITY.md").write_text(page)
-    (root / project.FILE).write_text(
-        "".join(f'{name}="{value}"\n' for name, value in FORK.items()))
+    for name in "redlockd", "Redlockd":
+        write_names(root, FORK | {"PYPI_NAME": name})
+        counts.tell(f"{name} is no name for PyPI, as the sources have it",
+                    [] if project_said(root, "--check").startswith(
+                        f"{project.FILE}: PYPI_NAME={name}: ") else [name])
+    write_names(root, FORK)
     expect(counts, "names that nobody has registered are noticed", root,
            names_are_registered, "placeholders")
-    said = subprocess.run([root / "scripts/project.py", "--write"], cwd=root,
-                          text=True, check=False, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
+    said = project_said(root, "--write")
     counts.tell("project.py writes the names of a fork",
-                [said.stdout] if said.returncode else [])
+                [] if "SECURITY.md" in said else [said])
     expect(counts, "then no file has another name", root,
            names_are_those_of_project_env, "")
     old = [names[name] for name in (

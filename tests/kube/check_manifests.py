@@ -13,11 +13,13 @@ import kubernetes_validate
 import yaml
 
 import manifests
+import project
 from manifests import OVERLAYS, ROOT, Object, container, environment, find
 
 VERSIONS = ("1.27", kubernetes_validate.latest_version())
 REDLOCKD = os.environ.get("REDLOCKD", "build/redlockd")
 IN_FLIGHT_S = 8  # after the drain: docs/operations.md
+NAMES = project.read_names()
 DOCS = (ROOT / "docs/deploy/kubernetes.md").read_text()
 RULES_HEAD = """# Made from deploy/prometheus/rules.yml: WRITE=1 make kube-test.
 apiVersion: monitoring.coreos.com/v1
@@ -88,9 +90,9 @@ class Overlays(unittest.TestCase):
     def test_the_image_has_our_version(self) -> None:
         version = (ROOT / "VERSION").read_text().strip()
         for overlay, objects in each():
-            self.assertRegex(
+            self.assertEqual(
                 container(find(objects, "Deployment", "redlockd"))["image"],
-                rf"^[\w./-]*redlockd:{re.escape(version)}$", overlay)
+                f"{NAMES['IMAGE']}:{version}", overlay)
 
     def test_the_docs_own_overlay_names_another_registry(self) -> None:
         blocks = re.findall(r"^mkdir -p (\S+) .*\ncat >kustomization.yaml "
@@ -185,6 +187,60 @@ class Chart(unittest.TestCase):
             if not one["apiVersion"].startswith("monitoring."):
                 kubernetes_validate.validate(one, VERSIONS[0], strict=True)
 
+    def test_wrong_values_are_refused(self) -> None:
+        for value, why in (
+                ("redis.node=3", "'node' not allowed"),
+                ("redis.nodes=4", "value must be one of 1, 3, 5, 7, 9"),
+                ("redis.nodes=null", "missing property 'nodes'"),
+                ("replicas=0", "replicas"),
+                ("image.tag=2026", "want string"),
+                ("env.REDLOCKD_MAX_TTL_MS=1", "set maxTtlMs"),
+                ("env.redlockd_listen=a", "does not match pattern"),
+                ("maxTtlMs=68400", "redis.minReadySeconds must be at least 76"),
+                ("redis.minReadySeconds=66", "must be at least 67")):
+            with self.subTest(value), self.assertRaisesRegex(RuntimeError, why):
+                manifests.chart(value)
+        for value in "redis.shareMachines=false", "tls=false", "replicas=2":
+            with self.subTest(value), self.assertRaisesRegex(RuntimeError, "want"):
+                manifests.chart(strings=(value,))
+        manifests.chart("maxTtlMs=68300", "redis.nodes=1")
+
+    def test_values_of_a_file_keep_their_form(self) -> None:
+        # where Helm reads each number as one with a fraction
+        objects = manifests.chart(file="""
+            maxTtlMs: 3600000
+            image: {repository: "a/b", tag: "1.10"}
+            env:
+              REDLOCKD_MAX_HOLD_MS: 3600000
+              REDLOCKD_DRIFT_FACTOR: 0.02
+              REDLOCKD_ALLOW_ANONYMOUS: no
+              REDLOCKD_KEY_PREFIX: 'a"b":{c}#d'
+            redis: {minReadySeconds: 3700, maxmemory: 268435456, storage: 1073741824}
+            """)
+        servers = find(objects, "Deployment", "redlockd")
+        variables = environment(servers)
+        self.assertEqual(
+            [container(servers)["image"], variables["REDLOCKD_MAX_HOLD_MS"],
+             variables["REDLOCKD_DRIFT_FACTOR"], variables["REDLOCKD_ALLOW_ANONYMOUS"],
+             variables["REDLOCKD_KEY_PREFIX"]],
+            ["a/b:1.10", "3600000", "0.02", "false", 'a"b":{c}#d'])
+        redis = find(objects, "StatefulSet", "redis")
+        self.assertEqual(container(redis)["args"][-1], "268435456")
+        claim = redis["spec"]["volumeClaimTemplates"][0]["spec"]
+        self.assertEqual(claim["resources"]["requests"]["storage"], "1073741824")
+        redlockd_says("--check-config", "--nodes=redis-0.redis", **{
+            name: value for name, value in variables.items()
+            if name not in ("REDLOCKD_NODES_FILE", "REDLOCKD_LISTEN")})
+
+    def test_no_variable_is_there_twice(self) -> None:
+        objects = manifests.chart("env.REDLOCKD_DRAIN_MS=5000", "tls=true",
+                                  "env.REDLOCKD_NODE_CA=/etc/ssl/ca.pem")
+        servers = find(objects, "Deployment", "redlockd")
+        names = [entry["name"] for entry in container(servers)["env"]]
+        self.assertEqual(sorted(names), sorted(set(names)))
+        self.assertEqual(environment(servers)["REDLOCKD_DRAIN_MS"], "5000")
+        self.assertEqual(environment(servers)["REDLOCKD_NODE_CA"], "/etc/ssl/ca.pem")
+
     def test_helm_finds_no_fault(self) -> None:
         self.assertIn("0 chart(s) failed",
                       manifests.helm("lint", "--strict", str(manifests.CHART)))
@@ -243,6 +299,14 @@ class Agreement(unittest.TestCase):
                     with self.subTest(overlay, path=path):
                         self.assertTrue(any(f"{path}/".startswith(f"{mount}/")
                                             for mount in mounts))
+
+    def test_secrets_of_no_use_are_not_made(self) -> None:
+        for name, value in (("NODES", "4"), ("NODES", "five"), ("NODES", "0"),
+                            ("SCHEME", "https")):
+            with self.subTest(value), self.assertRaises(
+                    subprocess.CalledProcessError) as failed:
+                manifests.secrets(**{name: value})
+            self.assertEqual(failed.exception.stdout, "")
 
     def test_the_nodes_are_those_of_the_set(self) -> None:
         for _, objects in each():

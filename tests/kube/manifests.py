@@ -64,10 +64,16 @@ def helm(command: str, *arguments: str) -> str:
     return done.stdout
 
 
-def chart(*values: str, namespace: str = "redlockd") -> list[Object]:
-    """With name=value…"""
-    text = helm("template", "locks", str(CHART), "--namespace", namespace,
-                *(word for value in values for word in ("--set", value)))
+def chart(*values: str, namespace: str = "redlockd", file: str = "",
+          strings: tuple[str, ...] = ()) -> list[Object]:
+    """With name=value…, strings of the same form, and the text of a file."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as given:
+        given.write(file)
+        given.flush()
+        text = helm("template", "locks", str(CHART), "--namespace", namespace,
+                    "--values", given.name,
+                    *(word for value in values for word in ("--set", value)),
+                    *(word for one in strings for word in ("--set-string", one)))
     return [one for one in yaml.load_all(text, yaml.CSafeLoader) if one]
 
 

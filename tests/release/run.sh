@@ -71,6 +71,18 @@ refuses_what_is_not_committed() {
         grep -x '?? new' "$dir/said" && [ ! -e "$dir/refused" ]
 }
 
+# What the sources of a release are, unpacked inside of another clone.
+refuses_what_is_no_clone() {
+    local inside=$dir/clone-refused/build/inside
+    mkdir "$inside"
+    git archive HEAD | tar -C "$inside" -x
+    ! PARTS=source "$inside/scripts/release.sh" "$version" "$dir/refused" \
+        2>"$dir/said" && grep 'this is no clone' "$dir/said" &&
+        [ ! -e "$dir/refused" ] || return
+    ! "$inside/scripts/clients.sh" "$dir/refused" 2>"$dir/said" &&
+        grep 'this is no clone' "$dir/said" && [ ! -e "$dir/refused" ]
+}
+
 refuses_a_version_without_notes() {
     rm "$dir/clone-refused/new"
     sed -i "/^## /d" "$dir/clone-refused/CHANGELOG.md"
@@ -79,10 +91,30 @@ refuses_a_version_without_notes() {
         grep 'CHANGELOG.md has no section' "$dir/said" && [ ! -e "$dir/refused" ]
 }
 
+refuses_the_folder_of_something_else() {
+    local parts=source
+    mkdir "$dir/mine"
+    touch "$dir/mine/thesis"
+    ! release refused "$dir/mine" 2>"$dir/said" && grep 'it has thesis' "$dir/said" &&
+        [ -e "$dir/mine/thesis" ] || return
+    ! release refused "$dir/clone-refused" 2>"$dir/said" &&
+        grep 'not the folder of a release' "$dir/said" && [ -e "$dir/clone-refused/.git" ]
+}
+
+workflow_refuses() {
+    mkdir "$dir/workflow"
+    tests/release/workflow.py "$dir/workflow"
+}
+
 check_refusals() {
     check "another version than that of the file is refused" refuses_another_version
+    check "a folder that has something else is refused" \
+        refuses_the_folder_of_something_else
     check "a file that is not committed is refused" refuses_what_is_not_committed
+    check "sources that are no clone are refused" refuses_what_is_no_clone
     check "a version without release notes is refused" refuses_a_version_without_notes
+    check "the workflow refuses other tags, and names of another repository" \
+        workflow_refuses
 }
 
 make_key() {
@@ -91,14 +123,46 @@ make_key() {
         'A test of redlockd <test@localhost>' ed25519 sign never
 }
 
-makes_a_signed_release() {
-    clone once || return
-    RELEASE_KEY=$(GNUPGHOME=$keys gpg --batch --armor --export-secret-keys) \
-        release once "$dir/once"
+secret_key() {
+    GNUPGHOME=$keys gpg --batch --armor --export-secret-keys
 }
 
+# In a folder whose path is too long for the sockets of GnuPG. gzip tells what those
+# can read that build.
+keeps_the_key_to_itself() {
+    local long
+    long=long-$(printf 'x%.0s' {1..100})
+    mkdir -p "$dir/spy"
+    cat >"$dir/spy/gzip" <<END
+#!/bin/sh
+env >>"$dir/seen"
+exec /usr/bin/gzip "\$@"
+END
+    chmod +x "$dir/spy/gzip"
+    clone "$long" && PATH=$dir/spy:$PATH PARTS=source RELEASE_KEY=$(secret_key) \
+        "$dir/clone-$long/scripts/release.sh" "$version" "$dir/signed" || return
+    gpgv --keyring "$dir/signed/redlockd.gpg" "$dir/signed/SHA256SUMS.asc" \
+        "$dir/signed/SHA256SUMS" &&
+        grep -q ^SOURCE_DATE_EPOCH= "$dir/seen" &&
+        ! grep -E 'PRIVATE KEY|^RELEASE_KEY=|^GNUPGHOME=' "$dir/seen"
+}
+
+check_key() {
+    check_or_end "a key is made" make_key
+    check "only GnuPG sees the key, wherever the clone is" keeps_the_key_to_itself
+    check "its notes have links that lead somewhere" has_notes "$dir/signed"
+}
+
+makes_a_signed_release() {
+    clone once && RELEASE_KEY=$(secret_key) release once "$dir/once"
+}
+
+# By somebody else, as it were: with other rights of files, and another time zone.
 makes_it_again() {
-    clone again && RELEASE_KEY='' release again "$dir/again"
+    clone again || return
+    chgrp games "$dir/clone-again/build"
+    chmod g+s "$dir/clone-again/build"
+    (umask 077 && TZ=Asia/Tokyo RELEASE_KEY='' release again "$dir/again")
 }
 
 are_the_same() {
@@ -114,9 +178,14 @@ has_the_right_sums() {
         gpgv --keyring "$dist/redlockd.gpg" "$dist/SHA256SUMS.asc" "$dist/SHA256SUMS"
 }
 
-has_notes() {
-    grep . "$dist/NOTES.md" && ! grep '^## ' "$dist/NOTES.md" &&
-        grep -qF "$(grep . "$dist/NOTES.md" | head -n 1)" CHANGELOG.md
+has_notes() { # folder
+    grep . "$1/NOTES.md" && ! grep '^## ' "$1/NOTES.md" &&
+        grep -qF "$(grep . "$1/NOTES.md" | head -n 1)" CHANGELOG.md &&
+        ! grep -E '\]\([^):]*\)' "$1/NOTES.md" || return
+    # each link leads to a page of this version
+    grep -oE '/blob/[^)#]*' "$1/NOTES.md" | while read -r link; do
+        [[ $link == /blob/v$version/* ]] && [ -e "${link#/blob/v"$version"/}" ] || return
+    done
 }
 
 # By the library of CycloneDX, which has the schema.
@@ -165,13 +234,13 @@ builds_from_its_source() {
 check_release() {
     if [ -z "${DIST:-}" ]; then
         check_refusals
-        check_or_end "a key is made" make_key
+        check_key
         check_or_end "a release is made and signed" makes_a_signed_release
         check_or_end "it is made again, from another clone" makes_it_again
         check "both have the same bytes" are_the_same
     fi
     check "its sums are right" has_the_right_sums
-    check "its notes are those of CHANGELOG.md" has_notes
+    check "its notes are those of CHANGELOG.md" has_notes "$dist"
     check "its bills of materials are valid, and complete" bills_are_valid
     check_or_end "a server starts" begin_server
     ! has_part source || check "its source builds" builds_from_its_source
@@ -186,8 +255,9 @@ case ${1:-} in
     checks_begin clean_up
     mkdir -p "$dir"
     check "each check is defined" checks_exist check_release check_refusals \
-        check_clients check_packages check_image
+        check_key check_clients check_packages check_image
     check_refusals
+    check_key
     ;;
 *)
     scripts/deps.sh run release go php ruby java rust

@@ -124,6 +124,16 @@ check_packages() {
         systems_end
     done
     check "the archives of binaries have what the packages have" binaries_are_the_same
+    check "that of the folder for apt-get has it, without signatures" \
+        folder_is_the_same
+}
+
+folder_is_the_same() {
+    rm -rf "$dir/files"
+    mkdir "$dir/files"
+    tar -C "$dir/files" -xf "$dist/redlockd-$version-apt.tar.gz"
+    diff -r -x InRelease -x Release.gpg -x redlockd.gpg "$dir/files/apt" "$dist/apt" &&
+        ! find "$dir/files" -name InRelease | grep .
 }
 
 binaries_are_the_same() {
@@ -145,7 +155,7 @@ binaries_are_the_same() {
 loads_the_image() {
     image=$(docker load -i "$dist/redlockd-$version-image-$arch.tar" |
         sed -n 's/^Loaded image: //p')
-    [[ $image == *redlockd:$version ]] &&
+    [ "$image" = "$(. scripts/project.env && echo "$IMAGE"):$version" ] &&
         docker run --rm --network none --read-only --cap-drop ALL "$image" --version |
         grep -F "$version"
 }

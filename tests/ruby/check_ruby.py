@@ -18,6 +18,7 @@ from package import Alike, blocks, readme
 
 ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "api/clients/ruby"
+NAME = "redlockd"
 INTERNAL = {"caller", "forgotten", "inspect", "initialize", "talk", "with_held"}
 
 
@@ -52,8 +53,8 @@ class Package(Alike, unittest.TestCase):
                  folder, file], check=False, capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stderr)
             done = subprocess.run(
-                ["ruby", "-e", 'gem "redlockd"; require "redlockd"; '
-                 'print Gem.loaded_specs["redlockd"].version'], check=False,
+                ["ruby", "-e", 'gem ARGV[0]; require "redlockd"; '
+                 'print Gem.loaded_specs[ARGV[0]].version', NAME], check=False,
                 capture_output=True, text=True, env={**os.environ, "GEM_PATH": folder})
             self.assertEqual(done.stdout, (ROOT / "VERSION").read_text().strip(),
                              done.stderr)

@@ -34,7 +34,7 @@ rm -f "$dir/source/Cargo.lock"
 cargo package --quiet --no-verify --allow-dirty --manifest-path "$dir/source/Cargo.toml"
 mkdir "$dir/crate"
 tar --extract --touch --strip-components 1 --directory "$dir/crate" \
-    --file "$CARGO_TARGET_DIR"/package/redlockd-client-*.crate
+    --file "$CARGO_TARGET_DIR"/package/*.crate
 mkdir "$dir/crate/tests"
 cp -p tests/rust/live.rs "$dir/crate/tests"
 cargo build --quiet --examples --features tokio --manifest-path "$dir/crate/Cargo.toml"
