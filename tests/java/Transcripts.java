@@ -452,7 +452,8 @@ public final class Transcripts {
             }
             if (is instanceof String) {
                 expect(FAILURES.containsKey(is), "no answer " + is);
-                one.send(Answer.failure(FAILURES.get(is), "", one.url, one.sentMs));
+                one.send(Answer.failure(FAILURES.get(is), "", one.url, one.sentMs)
+                    .after(isStale));
             } else {
                 one.send(answered(one, step, ((Long) is).intValue(), isOverdue));
             }

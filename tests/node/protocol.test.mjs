@@ -247,7 +247,7 @@ class Player {
     const failures = { lost: "no_answer", unsent: "unsent", untrusted: "untrusted" };
     if (typeof step.answer === "string") {
       assert.ok(step.answer in failures);
-      return new Answer(0, { code: failures[step.answer] });
+      return new Answer(0, { code: failures[step.answer] }, raw);
     }
     const body = step.grant ? { ...this.grant, ...step.grant } : step.body;
     const text = step.text ?? JSON.stringify(body);

@@ -196,7 +196,8 @@ class Player
 
   def answer_of(step, talk)
     if step["answer"].is_a?(String)
-      return Answer.failure(FAILURES.fetch(step["answer"]), "", talk.url, talk.sent_ms)
+      return Answer.failure(FAILURES.fetch(step["answer"]), "", talk.url, talk.sent_ms,
+                            is_repeated: @is_stale)
     end
 
     body = step["grant"] ? @grant.merge(step["grant"]) : step["body"]

@@ -228,7 +228,8 @@ impl Answer {
 
     /// Whether an acquire with this response certainly was not granted.
     pub fn grants_nothing(&self) -> bool {
-        self.is_final() || self.is_denial() || self.is_limit() || self.is_unsent()
+        !self.is_repeated
+            && (self.is_final() || self.is_denial() || self.is_limit() || self.is_unsent())
     }
 
     /// Whether it is what was asked for, and no page of a proxy.
