@@ -639,7 +639,7 @@ public final class Transcripts {
     static final class Together {
         private static final Map<String, Set<String>> STEPS = Map.of("ask",
             Set.of("operation", "wait_ms", "must_wait", "urgent", "more"), "leaves",
-            Set.of("wait_ms", "batch"), "lands", Set.of("answer", "results", "told"), "overdue",
+            Set.of("wait_ms", "batch"), "lands", Set.of("answer", "results", "told", "stale"), "overdue",
             Set.of(), "gives_up", Set.of());
 
         private final Coalescer coalescer = new Coalescer();
@@ -783,6 +783,7 @@ public final class Transcripts {
                 ((List<?>) step.get("results")).stream().map(status -> Map.of("status", status,
                     (Long) status >= 400 ? "problem" : "grant", Map.of("code", "so")))
                     .collect(Collectors.toList()))) : "{}";
+            response.isRepeated = step.containsKey("stale");
             return response.read("", 0);
         }
     }

@@ -38,7 +38,7 @@ STEPS = {"send": "of server headers body timeout_ms wait_ms",
 # where calls go together
 TOGETHER = {"ask": "operation wait_ms must_wait urgent more",
             "leaves": "wait_ms batch",
-            "lands": "answer results told", "overdue": "", "gives_up": ""}
+            "lands": "answer results told stale", "overdue": "", "gives_up": ""}
 MEMBERS = {"name", "why", "servers", "talk", "options", "begins", "steps"}
 
 
@@ -415,6 +415,7 @@ class Together:
             answer = Answer(step["answer"], {"results": [
                 {"status": status, "grant" if status < 300 else "problem": {"x": 1}}
                 for status in step.get("results", [])]})
+        answer.is_repeated = step.get("stale", False)
         self.queue.end(trip)
         answers = share(trip, answer)
         trip.end(answers)

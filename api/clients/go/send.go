@@ -107,7 +107,7 @@ func (c *Client) fly(ctx context.Context, f *flight) []*flight {
 	c.mutex.Lock()
 	arrivals := c.line.landed(f, came, isRepeatable)
 	c.mutex.Unlock()
-	if f.isBatch && came.refusesBatch() {
+	if f.isBatch && came.refusesBatch() && !came.isRepeated {
 		c.logf("POST /batch: each operation goes alone (%s: %s)", shown(f.url), came)
 	}
 	deliver(arrivals)

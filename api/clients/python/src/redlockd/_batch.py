@@ -323,7 +323,8 @@ def share(trip: Trip, answer: Answer) -> list[Answer | None]:
     if status in _OF_EACH or status >= 500:
         return [answer] * len(calls)
     if status >= 300:
-        return [None] * len(calls)
+        # the first one of two may have been carried out
+        return [_no_result(answer) if answer.is_repeated else None] * len(calls)
     results = answer.body.get("results")
     if not isinstance(results, list) or len(results) != len(calls):
         return [_no_result(answer)] * len(calls)
@@ -333,7 +334,7 @@ def share(trip: Trip, answer: Answer) -> list[Answer | None]:
 def _result(one: Any, of: Answer) -> Answer | None:
     if isinstance(one, dict):
         status = one.get("status")
-        if status == 401:
+        if status == 401 and not of.is_repeated:
             return None  # alone, it may have a newer access token
         body = one.get("grant") or one.get("release") or one.get("problem")
         if isinstance(status, int) and isinstance(body, dict):
