@@ -33,5 +33,5 @@ export PYTHONPATH=$from:tests/protocol:tests/lib:tests/interop:tests/examples
 export HOLDER=$dir/holder
 tests=("$@")
 [ "${#tests[@]}" -gt 0 ] ||
-    tests=(check_module check_pages check_guard check_faults)
+    tests=(check_module check_pages check_guard check_kept check_faults)
 exec python3 tests/python/main.py "${tests[@]}"

@@ -452,7 +452,8 @@ public final class Transcripts {
             }
             if (is instanceof String) {
                 expect(FAILURES.containsKey(is), "no answer " + is);
-                one.send(Answer.failure(FAILURES.get(is), "", one.url, one.sentMs));
+                one.send(Answer.failure(FAILURES.get(is), "", one.url, one.sentMs)
+                    .after(isStale));
             } else {
                 one.send(answered(one, step, ((Long) is).intValue(), isOverdue));
             }
@@ -638,7 +639,7 @@ public final class Transcripts {
     static final class Together {
         private static final Map<String, Set<String>> STEPS = Map.of("ask",
             Set.of("operation", "wait_ms", "must_wait", "urgent", "more"), "leaves",
-            Set.of("wait_ms", "batch"), "lands", Set.of("answer", "results", "told"), "overdue",
+            Set.of("wait_ms", "batch"), "lands", Set.of("answer", "results", "told", "stale"), "overdue",
             Set.of(), "gives_up", Set.of());
 
         private final Coalescer coalescer = new Coalescer();
@@ -782,6 +783,7 @@ public final class Transcripts {
                 ((List<?>) step.get("results")).stream().map(status -> Map.of("status", status,
                     (Long) status >= 400 ? "problem" : "grant", Map.of("code", "so")))
                     .collect(Collectors.toList()))) : "{}";
+            response.isRepeated = step.containsKey("stale");
             return response.read("", 0);
         }
     }

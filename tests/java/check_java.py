@@ -16,7 +16,6 @@ import xml.etree.ElementTree
 
 from check_faults import BUSY_S, HOLDER, TRIES, TTL_MS, Case, Rival
 from jobs import Job
-from odd import OddServer, answer, grant
 from package import Alike, blocks, readme
 from processes import end, spawn, stopped
 from waiting import wait_until
@@ -55,31 +54,6 @@ def compiled(folder, name, block):
 
 class Package(Alike, unittest.TestCase):
     language = "java"
-
-    def release_at(self, url):
-        with tempfile.TemporaryDirectory(prefix="java.") as folder:
-            compiled(folder, "Once", f"""
-import org.redlockd.Client;
-import org.redlockd.Lock;
-Lock lock = Client.builder().urls("{url}".split(",")).build().lock("a").acquire();
-lock.release();
-System.out.print("released");
-""")
-            return run("Once", classes=folder)
-
-    def test_a_release_over_a_connection_that_ended_with_its_server_is_no_loss(self):
-        """The server may have carried it out before it was killed. The next one does not
-        know the lock any more."""
-        def responds(method, _):
-            if method == "POST":
-                return answer(201, grant())
-            first.leave()
-            return None
-        with OddServer(responds) as first, OddServer(lambda *_: answer(
-                404, {"status": 404, "code": "lock_not_found"})) as second:
-            done = self.release_at(f"{first.url},{second.url}")
-        self.assertEqual((done.stdout.strip(), done.stderr), ("released", ""))
-        self.assertEqual((first.seen, second.seen), (["POST", "DELETE"], ["DELETE"]))
 
     def test_the_transcripts(self):
         done = run("org.redlockd.Transcripts", ROOT / "tests/protocol")

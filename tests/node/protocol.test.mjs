@@ -47,7 +47,7 @@ const STEPS = {
 // where calls go together
 const TOGETHER = {
   ask: "operation wait_ms must_wait urgent more", leaves: "wait_ms batch",
-  lands: "answer results told", overdue: "", gives_up: "",
+  lands: "answer results told stale", overdue: "", gives_up: "",
 };
 const MEMBERS = ["name", "why", "servers", "talk", "options", "begins", "steps"];
 
@@ -247,7 +247,7 @@ class Player {
     const failures = { lost: "no_answer", unsent: "unsent", untrusted: "untrusted" };
     if (typeof step.answer === "string") {
       assert.ok(step.answer in failures);
-      return new Answer(0, { code: failures[step.answer] });
+      return new Answer(0, { code: failures[step.answer] }, raw);
     }
     const body = step.grant ? { ...this.grant, ...step.grant } : step.body;
     const text = step.text ?? JSON.stringify(body);
@@ -423,12 +423,13 @@ class Together {
     assert.equal(request.call.path === "/batch", isBatch);
   }
 
-  lands({ lands: name, answer: status, results, told }) {
+  lands({ lands: name, answer: status, results, told, stale: isRepeated }) {
     const request = this.#request(name);
     this.#requests.splice(this.#requests.indexOf(request), 1);
     const answer = status === "lost" ? new Answer(0, { code: "no_answer" })
       : new Answer(status, { results: results?.map((one) =>
-        ({ status: one, [one < 300 ? "grant" : "problem"]: {} })) });
+        ({ status: one, [one < 300 ? "grant" : "problem"]: {} })) },
+      { isRepeated });
     this.#told = {};
     this.#queue.answered(request, answer);
     assert.deepEqual(this.#told, told);

@@ -5,7 +5,7 @@
 # is in build/node. NODE is the interpreter; arguments choose tests, such as
 # renew or live; `faults` are those with processes that are killed and stopped,
 # TRIES times each, or check_faults.Faults.test_… one of them; `guard`: servers
-# that ask who is there.
+# that ask who is there; `kept`: kept connections that end.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -37,13 +37,13 @@ certificates.Certificates(pathlib.Path(sys.argv[1]))' "$CERTIFICATES"
 
 cd "$dir/tests"
 names=("$@")
-[ $# -gt 0 ] || names=(*.test.mjs faults guard)
+[ $# -gt 0 ] || names=(*.test.mjs faults guard kept)
 alone=()
 served=() # they use the same servers: one after the other
 faults=()
 for name in "${names[@]%.test.mjs}"; do
     case $name in
-    faults | guard | check_*) faults+=("check_${name#check_}") ;;
+    faults | guard | kept | check_*) faults+=("check_${name#check_}") ;;
     crowd | live | readme) served+=("$name.test.mjs") ;;
     *) alone+=("$name.test.mjs") ;;
     esac

@@ -269,7 +269,7 @@ final class Player
         }
         if (is_string($step['answer'])) {
             $code = ['lost' => Answer::LOST, 'unsent' => Answer::UNSENT, 'untrusted' => Answer::UNTRUSTED];
-            $answer = Answer::failure($code[$step['answer']], '', $talk->url, $talk->sentMs);
+            $answer = Answer::failure($code[$step['answer']], '', $talk->url, $talk->sentMs, $this->isStale);
         } else {
             $body = isset($step['grant']) ? $step['grant'] + $this->grant : ($step['body'] ?? null);
             $text = $step['text'] ?? json_encode($body ?: new stdClass());

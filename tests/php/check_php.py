@@ -43,10 +43,6 @@ def play(program, **variables):
 class Package(Alike, unittest.TestCase):
     language = "php"
 
-    def release_at(self, url):
-        return play(f"$lock = (new Redlockd\\Client('{url}'))->lock('a');"
-                    "$lock->acquire(); $lock->release(); echo 'released';")
-
     def test_the_transcripts(self):
         done = run(ROOT / "tests/php/transcripts.php")
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)

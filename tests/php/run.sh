@@ -11,5 +11,5 @@ export PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH=tests/php:tests/protocol:tests/lib:tests/interop:tests/examples
 export HOLDER="php tests/php/holder.php"
 tests=("$@")
-[ "${#tests[@]}" -gt 0 ] || tests=(check_php check_guard check_faults)
+[ "${#tests[@]}" -gt 0 ] || tests=(check_php check_guard check_kept check_faults)
 exec python3 tests/python/main.py "${tests[@]}"

@@ -30,9 +30,16 @@ class OddServer:
     def __init__(self, responds):
         self.responds = responds
         self.seen = []  # the methods of the requests
+        self.bodies = []
         self.lock = threading.Lock()
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.tls = None
+
+    def serves_tls(self, context):
+        """From the next connection on."""
+        self.tls = context
+        self.url = self.url.replace("http:", "https:")
 
     def __enter__(self):
         threading.Thread(target=self.accept, daemon=True).start()
@@ -60,12 +67,15 @@ class OddServer:
 
     def serve(self, connection):
         connection.settimeout(LIMIT_S)
-        with connection:
-            try:
-                while self.answer_one(connection):
-                    pass
-            except OSError:
+        try:
+            if self.tls:
+                connection = self.tls.wrap_socket(connection, server_side=True)
+            while self.answer_one(connection):
                 pass
+        except OSError:
+            pass
+        finally:
+            connection.close()
 
     def answer_one(self, connection):
         request = b""
@@ -82,6 +92,7 @@ class OddServer:
         method = head.split(b" ")[0].decode()
         with self.lock:
             self.seen.append(method)
+            self.bodies.append(body)
             number = self.seen.count(method)
         response = self.responds(method, number)
         if response is None:

@@ -6,8 +6,6 @@ import pathlib
 import re
 import subprocess
 
-from odd import OddServer, answer, grant
-
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -33,21 +31,3 @@ class Alike:
     def test_the_licence(self):
         licence = ROOT / f"api/clients/{self.language}/LICENSE"
         self.assertEqual(licence.read_text(), (ROOT / "LICENSE").read_text())
-
-    def test_a_release_over_a_connection_that_ended_is_no_loss(self):
-        """The server closes the kept connection when the release comes. It may have
-        carried it out: it does not know the lock any more."""
-        def responds(method, number):
-            if method == "POST":
-                return answer(201, grant())
-            return None if number == 1 else answer(
-                404, {"status": 404, "code": "lock_not_found"})
-        with OddServer(responds) as server:
-            done = self.release_at(server.url)
-        self.assertEqual((done.stdout.strip(), done.stderr), ("released", ""))
-        self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
-
-    def release_at(self, url):
-        """Runs a program that acquires a lock there, releases it, and prints
-        "released"."""
-        raise NotImplementedError

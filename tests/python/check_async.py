@@ -8,7 +8,8 @@ import unittest
 
 from fake import (WithFake, after_release, cut, eventually, problem, silent,
                   trickle)
-from redlockd import AsyncLock, LockLost
+from odd import OddServer, answer, grant
+from redlockd import AsyncClient, AsyncLock, LockLost
 from redlockd._clock import now
 
 GONE = problem(404, "lock_not_found")
@@ -226,6 +227,29 @@ class Cancel(Case):
         first, again = fake.of("POST")
         self.assertEqual(first.headers["idempotency-key"],
                          again.headers["idempotency-key"])
+
+    async def test_what_a_connection_that_ended_may_have_brought_is_released(self):
+        """It ended with its server. The next replica finds the lock held, and may do
+        so because of the first request."""
+        held = {"status": 409, "code": "lock_held", "retry_after_ms": 60_000}
+
+        def ends(_, number):
+            if number == 1:
+                return answer(409, held | {"retry_after_ms": 1})
+            first.leave()
+            return None
+
+        def goes_on(method, number):
+            if method == "DELETE":
+                return answer(200, {"released": True})
+            return answer(409, held) if number == 1 else answer(201, grant())
+        with OddServer(ends) as first, OddServer(goes_on) as second:
+            async with AsyncClient([first.url, second.url]) as client:
+                with self.assertRaises(TimeoutError):
+                    async with asyncio.timeout(1):
+                        await AsyncLock("a", client=client).acquire()
+            self.assertEqual(first.seen, ["POST", "POST"])
+            self.assertEqual(second.seen, ["POST", "POST", "DELETE"])
 
     async def test_while_it_releases_it_is_done_once_more(self):
         """And what the second one is told is no loss."""

@@ -226,7 +226,6 @@ class Which(Played):
         self.add(asked, held("1.0", "b"), held("2.0", "c", method="PUT"))
         send = self.go().send
         self.assertEqual((send.method, send.path), ("POST", "/batch"))
-        self.assertFalse(send.is_repeatable)
         self.assertEqual(json.loads(send.body), {"operations": [
             {"operation": "acquire", "resource": "a", "ttl_ms": 3000,
              "owner": "web",

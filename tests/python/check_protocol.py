@@ -38,7 +38,7 @@ STEPS = {"send": "of server headers body timeout_ms wait_ms",
 # where calls go together
 TOGETHER = {"ask": "operation wait_ms must_wait urgent more",
             "leaves": "wait_ms batch",
-            "lands": "answer results told", "overdue": "", "gives_up": ""}
+            "lands": "answer results told stale", "overdue": "", "gives_up": ""}
 MEMBERS = {"name", "why", "servers", "talk", "options", "begins", "steps"}
 
 
@@ -80,6 +80,7 @@ class Player:
         self.due = []
         self.replicas.probe = self.due.append
         self.is_idle = True  # nothing else is under way
+        self.is_repeated = False  # after a kept connection that had ended
         self.words = {}  # what $key stands for
         self.running = {}
         self.attempt = self.wish = None
@@ -202,9 +203,10 @@ class Player:
             self.replicas.avoid(talk.url)
         if isinstance(step["answer"], str):
             failure = FAILURES[step["answer"]]("")
-            if isinstance(failure, Stale) and asked.is_repeatable:
-                return  # by the pool
-            talk.proceed(self.caller._failure(talk.url, talk.sent, failure))
+            if isinstance(failure, Stale):
+                self.is_repeated = True  # by the pool
+                return
+            self.answer(talk, self.caller._failure(talk.url, talk.sent, failure))
             return
         body = step.get("text", step.get("body"))
         if "grant" in step:
@@ -213,8 +215,12 @@ class Player:
         text = body if isinstance(body, str) else json.dumps(body)
         reply = Reply(step["answer"], text.encode(), step.get("retry_after", ""),
                       True)
-        talk.proceed(self.caller._answer(talk.url, talk.sent, reply,
-                                         step.get("overdue", False)))
+        self.answer(talk, self.caller._answer(talk.url, talk.sent, reply,
+                                              step.get("overdue", False)))
+
+    def answer(self, talk, answer):
+        answer.is_repeated, self.is_repeated = self.is_repeated, False
+        talk.proceed(answer)
 
     def do_pause_ms(self, step):
         talk = self.talk(step)
@@ -409,6 +415,7 @@ class Together:
             answer = Answer(step["answer"], {"results": [
                 {"status": status, "grant" if status < 300 else "problem": {"x": 1}}
                 for status in step.get("results", [])]})
+        answer.is_repeated = step.get("stale", False)
         self.queue.end(trip)
         answers = share(trip, answer)
         trip.end(answers)

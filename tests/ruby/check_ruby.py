@@ -32,11 +32,6 @@ def run(*arguments, **variables):
 class Package(Alike, unittest.TestCase):
     language = "ruby"
 
-    def release_at(self, url):
-        return run("-e", f'require "redlockd"; '
-                   f'lock = Redlockd::Client.new("{url}").lock("a"); '
-                   'lock.acquire; lock.release; print "released"')
-
     def test_the_transcripts(self):
         done = run(ROOT / "tests/ruby/transcripts.rb")
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
@@ -188,26 +183,6 @@ class Odd(unittest.TestCase):
                 end""")
         self.assertEqual(told, "lost")
         self.assertEqual(second.seen, ["DELETE"])
-
-    def test_a_release_that_breaks_with_its_server_is_no_loss(self):
-        """The server may have carried it out: no connection to it can be made any
-        more, and another replica does not know the lock."""
-        first = OddServer(lambda method, _: answer(201, grant()))
-        second = OddServer(lambda method, _: answer(
-            404, {"status": 404, "code": "lock_not_found"}))
-
-        def grants_and_breaks(method, _):
-            if method == "POST":
-                return answer(201, grant())
-            first.leave()
-            return None
-        first.responds = grants_and_breaks
-        with first, second:
-            told = self.play([first.url, second.url], """
-                client.lock("a").tap(&:acquire).release
-                print "released" """)
-        self.assertEqual(told, "released")
-        self.assertEqual((first.seen, second.seen), (["POST", "DELETE"], ["DELETE"]))
 
     def test_a_response_that_is_no_utf_8(self):
         body = json.dumps(grant(id="?")).encode().replace(b"?", b"\xff")

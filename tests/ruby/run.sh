@@ -11,5 +11,5 @@ export PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH=tests/ruby:tests/protocol:tests/lib:tests/interop:tests/examples
 export HOLDER="ruby -W -I api/clients/ruby/lib tests/ruby/holder.rb"
 tests=("$@")
-[ "${#tests[@]}" -gt 0 ] || tests=(check_ruby check_coalescing check_guard check_faults)
+[ "${#tests[@]}" -gt 0 ] || tests=(check_ruby check_coalescing check_guard check_kept check_faults)
 exec python3 tests/python/main.py "${tests[@]}"

@@ -196,7 +196,8 @@ class Player
 
   def answer_of(step, talk)
     if step["answer"].is_a?(String)
-      return Answer.failure(FAILURES.fetch(step["answer"]), "", talk.url, talk.sent_ms)
+      return Answer.failure(FAILURES.fetch(step["answer"]), "", talk.url, talk.sent_ms,
+                            is_repeated: @is_stale)
     end
 
     body = step["grant"] ? @grant.merge(step["grant"]) : step["body"]
@@ -338,7 +339,7 @@ class Together
 
   STEPS = {
     "ask" => %w[operation wait_ms must_wait urgent more], "leaves" => %w[wait_ms batch],
-    "lands" => %w[answer results told], "overdue" => [], "gives_up" => []
+    "lands" => %w[answer results told stale], "overdue" => [], "gives_up" => []
   }.freeze
 
   def initialize(transcript, _grant)
@@ -421,7 +422,8 @@ class Together
     request = under_way(step["lands"])
     @under_way.delete(request)
     body = step["results"] ? { "results" => step["results"].map { |of| result(of) } } : {}
-    answer = Answer.new(step["answer"] == "lost" ? 0 : step["answer"], body)
+    answer = Answer.new(step["answer"] == "lost" ? 0 : step["answer"], body,
+                        is_repeated: step.fetch("stale", false))
     told = @coalescer.landed(request, answer).reject(&:has_left)
     told = told.to_h { |operation| [@operations.key(operation), operation.answer.status] }
     expect(told == step["told"], told)

@@ -17,7 +17,6 @@ ROOT = pathlib.Path(__file__).parents[2]
 SOURCE = ROOT / "api/clients/rust"
 COPY = ROOT / "build/rust/crate"
 TARGET = ROOT / "build/rust/target"
-HOLDER = TARGET / "debug/examples/holder"
 LIMIT_S = 500
 ASYNC = "--features", "tokio"
 
@@ -41,14 +40,6 @@ class Crate(unittest.TestCase):
 
 class Package(Alike, Crate):
     language = "rust"
-
-    def release_at(self, url):
-        done = subprocess.run(
-            [HOLDER, "a", "10000"], check=False, text=True, stdin=subprocess.DEVNULL,
-            capture_output=True, timeout=60, env={**os.environ, "REDLOCKD_URL": url})
-        end = done.stdout.splitlines()[-1]
-        done.stdout = re.sub(r"^(released) \d+ <nil>$", r"\1", end)
-        return done
 
     def test_lints(self):
         """Clippy compiles all, as run.sh says. broken.py looks at what it says of the

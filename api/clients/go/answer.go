@@ -94,7 +94,8 @@ func (a *answer) isHeld() bool {
 
 // grantsNothing: an acquire with this answer certainly was not granted.
 func (a *answer) grantsNothing() bool {
-	return a.isFinal() || a.isDenial() || a.status == 429 || a.code() == unsent
+	return !a.isRepeated && (a.isFinal() || a.isDenial() || a.status == 429 ||
+		a.code() == unsent)
 }
 
 // isFinal: the request is wrong, here and at every other replica.

@@ -238,7 +238,7 @@ func (l *line) landed(f *flight, came *answer, isRepeatable bool) []arrival {
 		isTimely = isTimely || a.isTimely()
 		switch {
 		case !f.isBatch || o.isAbandoned:
-		case came.refusesBatch():
+		case came.refusesBatch() && !came.isRepeated: // else the first may be done
 			o.mustBeAlone = true
 			again = append(again, o)
 			continue
@@ -275,6 +275,10 @@ func (f *flight) answerOf(n int, came *answer) *answer {
 		} else {
 			a = came.results[n]
 		}
+	} else if f.isBatch && came.isRepeated && came.refusesBatch() {
+		// the first one may have been carried out
+		a = &answer{body: fields{Code: noAnswer,
+			Detail: "no answer: the repeat of a batch was refused"}}
 	} else if f.isBatch {
 		one := *came
 		a = &one

@@ -69,7 +69,7 @@ func (t *extending) take(a *answer, now instant) step {
 		}
 		return done(nil)
 	}
-	if t.isDowngrade && a.isFinal() {
+	if t.isDowngrade && a.isFinal() && !a.isRepeated {
 		t.refusals++
 		if t.refusals == t.failures+1 && t.refusals >= len(t.replicas.urls) {
 			t.hold.wantShared(false) // no server has begun it
@@ -118,9 +118,8 @@ func (t *releasing) take(a *answer, now instant) step {
 		return done(&LostError{Name: t.hold.name,
 			Reason: "the lock had ended (" + a.String() + ")"})
 	}
-	if !a.isDenial() && a.status != 429 && a.code() != unsent {
-		t.mayBeDone = true
-	}
+	t.mayBeDone = t.mayBeDone || a.isRepeated ||
+		!a.isDenial() && a.status != 429 && a.code() != unsent
 	t.failures++
 	t.replicas.avoid(a.url, now)
 	left := t.hold.validity()

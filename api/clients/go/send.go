@@ -107,7 +107,7 @@ func (c *Client) fly(ctx context.Context, f *flight) []*flight {
 	c.mutex.Lock()
 	arrivals := c.line.landed(f, came, isRepeatable)
 	c.mutex.Unlock()
-	if f.isBatch && came.refusesBatch() {
+	if f.isBatch && came.refusesBatch() && !came.isRepeated {
 		c.logf("POST /batch: each operation goes alone (%s: %s)", shown(f.url), came)
 	}
 	deliver(arrivals)
@@ -158,8 +158,9 @@ func (c *Client) exchange(ctx context.Context, f *flight) (*answer, bool) {
 		return a, false
 	}
 	if a.status == 401 {
-		a, _ = c.sendOnce(ctx, &to)
-		return a, false
+		again, _ := c.sendOnce(ctx, &to)
+		again.isRepeated = again.isRepeated || a.isRepeated
+		return again, false
 	}
 	return a, true
 }
@@ -196,7 +197,7 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 	if m.body != nil {
 		body = bytes.NewReader(m.body)
 	}
-	ctx, connections := counting(ctx, m.method)
+	ctx, connections := counting(ctx)
 	asked, err := http.NewRequestWithContext(ctx, m.method, m.url, body)
 	if err != nil {
 		return failure(err), ""
@@ -221,7 +222,10 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 	}
 	response, err := c.pool.Do(asked)
 	if err != nil {
-		return failure(err), authorization
+		a := failure(err)
+		// there was a connection: if it is the next that failed, this one had ended
+		a.isRepeated = connections.Load() > 0
+		return a, authorization
 	}
 	defer response.Body.Close()
 	content, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
@@ -239,14 +243,10 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 	return a, authorization
 }
 
-// counting counts the connections that a release went over: a second one may be
-// told that the lock had ended.
-func counting(ctx context.Context, method string) (context.Context,
-	*atomic.Int32) {
+// counting counts the connections that a request goes over. With a second one, the
+// first request may have been carried out.
+func counting(ctx context.Context) (context.Context, *atomic.Int32) {
 	var connections atomic.Int32
-	if method != http.MethodDelete {
-		return ctx, &connections
-	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn: func(httptrace.GotConnInfo) { connections.Add(1) },
 	}), &connections

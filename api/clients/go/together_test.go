@@ -11,7 +11,7 @@ import (
 
 // what a step may say beside its first word
 var togetherWords = map[string]string{"ask": "operation wait_ms must_wait urgent more",
-	"leaves": "wait_ms batch", "lands": "answer results told", "overdue": "",
+	"leaves": "wait_ms batch", "lands": "answer results told stale", "overdue": "",
 	"gives_up": ""}
 
 // together plays which calls go together.
@@ -157,6 +157,7 @@ func (p *together) lands(step m) {
 	for _, one := range results {
 		came.results = append(came.results, &answer{status: int(one.(float64))})
 	}
+	came.isRepeated, _ = step["stale"].(bool)
 	told := map[string]any{}
 	for _, one := range p.line.landed(f, came, false) {
 		for name, o := range p.operations {

@@ -77,8 +77,8 @@ class Answer {
 
   /** Whether an acquire with this answer certainly was not granted. */
   get grantsNothing() {
-    return this.isFinal || this.isDenial || this.status === 429 ||
-      this.code === UNSENT;
+    return !this.isRepeated && (this.isFinal || this.isDenial ||
+      this.status === 429 || this.code === UNSENT);
   }
 
   /** Whether it is what was asked for, and no page of a proxy. */

@@ -125,6 +125,7 @@ class Sending {
   #exchange;
   #isCancelled = false;
   #isRefreshed = false; // it is the second one
+  #isRepeated = false; // and the server may have got the first one twice
 
   constructor(caller, step, done) {
     this.#caller = caller;
@@ -155,11 +156,11 @@ class Sending {
   succeeded(raw) {
     if (raw.status === 401 && !this.#isRefreshed &&
         this.#caller.identity.refresh(this.authorization)) {
-      this.#isRefreshed = true;
-      this.#start();
+      this.#refresh(raw);
       return;
     }
     raw.url = this.#step.url;
+    raw.isRepeated ||= this.#isRepeated;
     this.#done(Answer.read(raw));
   }
 
@@ -167,16 +168,23 @@ class Sending {
     if (this.#isCancelled) return;
     if (!this.#isRefreshed && this.#step.url.startsWith("https:") &&
         this.#caller.refreshTls() && isUntrusted(error)) {
-      this.#isRefreshed = true;
-      this.#start();
+      this.#refresh(error);
       return;
     }
+    const isRepeated = this.#isRepeated || error.isRepeated;
     const reason = reasonOf(error);
     debug(`${shown(this.#step.url)}: ${reason}`);
     const code = error.isUnsent ? UNSENT : NO_ANSWER;
     this.#done(isUntrusted(error)
-      ? new Answer(0, { code: UNTRUSTED, detail: reason })
-      : new Answer(0, { code, detail: `no answer: ${reason}` }));
+      ? new Answer(0, { code: UNTRUSTED, detail: reason }, { isRepeated })
+      : new Answer(0, { code, detail: `no answer: ${reason}` },
+        { isRepeated }));
+  }
+
+  #refresh({ isRepeated }) {
+    this.#isRefreshed = true;
+    this.#isRepeated = isRepeated;
+    this.#start();
   }
 }
 

@@ -211,8 +211,10 @@ class Queue {
         own = answerOf(results[i], answer);
       else if (answer.status === 200)
         own = noAnswer("it is not the answer to a batch");
+      else if (answer.isRepeated && isWrongAsBatch(answer))
+        own = noAnswer("the repeat of a batch was refused");
       const isAgain = own === answer ? isWrongAsBatch(answer)
-        : isRetried && own.status === 401;
+        : isRetried && own.status === 401 && !own.isRepeated;
       if (!isAgain || !operation.owner) {
         settle(operation, own);
         continue;

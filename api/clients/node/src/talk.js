@@ -214,7 +214,7 @@ function* extend(replicas, hold, timeoutMs, isAskedFor = false) {
       if (isAskedFor) throw refusal(hold.name, answer);
       return false;
     }
-    if (isAskedFor && answer?.isFinal) {
+    if (isAskedFor && answer?.isFinal && !answer.isRepeated) {
       refusals += 1;
       if (refusals === failures + 1 && refusals >= replicas.urls.length) {
         hold.wantsShared = false; // no server has begun it
@@ -247,8 +247,8 @@ function* release(replicas, hold, timeoutMs) {
       throw new LockLost(`${hold.name}: the lock had ended (${answer})`);
     }
     const isLimited = answer?.status === 429;
-    if (!answer?.isDenial && !isLimited && answer?.code !== UNSENT)
-      mayBeDone = true;
+    const didNothing = answer?.isDenial || isLimited || answer?.code === UNSENT;
+    if (!didNothing || answer.isRepeated) mayBeDone = true;
     replicas.avoid(asked.url);
     if (hold.validMs <= 0 || failures > replicas.urls.length) break;
     const limit = isLimited ? answer : undefined;

@@ -296,7 +296,8 @@ class Exchange {
    * @param {Step} step
    * @param {Record<string, string>} headers
    * @param {{succeeded(raw: Raw): void, failed(error: Error): void}} owner
-   *   one of both is called once, unless it is cancelled before
+   *   one of both is called once, unless it is cancelled before. The error has
+   *   isUnsent: there was no connection; and isRepeated: there was one before
    */
   constructor(wires, step, headers, owner) {
     this.#origin = wires.origin(step.url);
@@ -361,7 +362,8 @@ class Exchange {
       this.#isRepeated = true;
       this.#start();
     } else {
-      error.isUnsent = !this.#link.isUp && !this.#isRepeated;
+      error.isUnsent = !this.#link.isUp;
+      error.isRepeated = this.#isRepeated;
       this.#owner?.failed(error);
     }
   }

@@ -185,6 +185,12 @@ impl Answer {
         match self.status {
             200..=299 => {}
             0 | 401 | 403 | 408 | 421 | 429 | 500.. => return Some(self.clone()),
+            // the first one of two may have been carried out
+            _ if self.is_repeated => {
+                let words = "the repeat of a batch was refused".into();
+                let lost = Answer::failed(Failure::Lost, words, self.replica, self.sent_ms);
+                return Some(lost);
+            }
             _ => return None,
         }
         let results = self.results().filter(|all| all.len() == count);
@@ -196,7 +202,7 @@ impl Answer {
             .find_map(|name| result?.get(*name)?.as_object());
         let mut answer = match (status.map(u16::try_from), body) {
             // alone, it may have a newer access token
-            (Some(Ok(401)), _) => return None,
+            (Some(Ok(401)), _) if !self.is_repeated => return None,
             (Some(Ok(status)), Some(body)) => Answer::of(status, body.clone()),
             _ => {
                 let words = "not a result for each operation of the batch".into();
@@ -228,7 +234,8 @@ impl Answer {
 
     /// Whether an acquire with this response certainly was not granted.
     pub fn grants_nothing(&self) -> bool {
-        self.is_final() || self.is_denial() || self.is_limit() || self.is_unsent()
+        !self.is_repeated
+            && (self.is_final() || self.is_denial() || self.is_limit() || self.is_unsent())
     }
 
     /// Whether it is what was asked for, and no page of a proxy.

@@ -86,9 +86,10 @@ impl Caller {
     {
         let is_cancelled = run.cancel.is_cancelled();
         let failure = answer.as_ref().and_then(|answer| answer.failure);
+        let is_repeated = answer.as_ref().map_or(false, |answer| answer.is_repeated);
         let stopped = |talk, is_open| Ran::Stopped { talk, is_open };
         if is_cancelled && failure.is_some() {
-            let is_open = failure == Some(Failure::Lost);
+            let is_open = failure == Some(Failure::Lost) || is_repeated;
             (run.done)(stopped(run.talk, is_open));
             return None;
         }
@@ -276,7 +277,10 @@ impl Caller {
         let used = self.identity.token();
         let answer = self.exchange(request, replica, &used, number, cancel);
         if answer.has_401() && self.identity.refresh(&used) && answer.status == 401 {
-            return self.exchange(request, replica, &self.identity.token(), number, cancel);
+            let token = self.identity.token();
+            let mut again = self.exchange(request, replica, &token, number, cancel);
+            again.is_repeated |= answer.is_repeated;
+            return again;
         }
         answer
     }
@@ -315,11 +319,15 @@ impl Caller {
         let bearer = token.as_ref().map(|token| format!("Bearer {token}"));
         let authorization = bearer.as_ref().or(target.authorization.as_ref());
         let bytes = serialized(target, request, authorization.map(String::as_str));
-        let result = self.over_connection(request, replica, &bytes, cancel);
+        let (result, is_repeated) = self.over_connection(request, replica, &bytes, cancel);
         self.timers.cancel(timer);
-        let (response, is_repeated) = match result {
-            Ok(got) => got,
-            Err((failure, detail)) => return Answer::failed(failure, detail, replica, sent_ms),
+        let response = match result {
+            Ok(response) => response,
+            Err((failure, detail)) => {
+                let mut answer = Answer::failed(failure, detail, replica, sent_ms);
+                answer.is_repeated = is_repeated;
+                return answer;
+            }
         };
         let retry_after = response.header("Retry-After");
         let mut answer = Answer::read(response.status, &response.body, retry_after);
@@ -333,20 +341,21 @@ impl Caller {
         answer
     }
 
-    /// Returns the response, and whether the request may have arrived twice.
+    /// Also returns whether the request may have arrived before: over a kept
+    /// connection that had ended.
     fn over_connection(
         &self,
         request: &Request,
         replica: usize,
         bytes: &[u8],
         cancel: Option<&Cancel>,
-    ) -> Result<(Response, bool), (Failure, String)> {
+    ) -> (Result<Response, (Failure, String)>, bool) {
         let mut is_repeated = false;
         if let Some(mut kept) = self.take(replica) {
             match self.send_over(&mut kept, request, bytes, cancel) {
                 Ok(response) => {
                     self.keep(replica, kept);
-                    return Ok((response, false));
+                    return (Ok(response), false);
                 }
                 // the server may have closed it before it got the request
                 Err(error)
@@ -356,23 +365,30 @@ impl Caller {
                 {
                     is_repeated = true;
                 }
-                Err(error) => return Err((Failure::Lost, error.to_string())),
+                Err(error) => return (Err((Failure::Lost, error.to_string())), false),
             }
         }
+        (
+            self.over_another(request, replica, bytes, cancel),
+            is_repeated,
+        )
+    }
+
+    fn over_another(
+        &self,
+        request: &Request,
+        replica: usize,
+        bytes: &[u8],
+        cancel: Option<&Cancel>,
+    ) -> Result<Response, (Failure, String)> {
         let until_ms = now_ms() + request.timeout_ms;
         let target = &self.targets[replica];
-        let opened = Connection::open(target, &self.identity.tls, until_ms);
-        let mut connection = match opened {
-            Ok(connection) => connection,
-            // the first one may have arrived
-            Err((Failure::Unsent, words)) if is_repeated => return Err((Failure::Lost, words)),
-            Err(failed) => return Err(failed),
-        };
+        let mut connection = Connection::open(target, &self.identity.tls, until_ms)?;
         let response = self
             .send_over(&mut connection, request, bytes, cancel)
             .map_err(|error| (Failure::Lost, error.to_string()))?;
         self.keep(replica, connection);
-        Ok((response, is_repeated))
+        Ok(response)
     }
 
     fn send_over(

@@ -463,7 +463,8 @@ impl Talk for Extend {
             }
             return Step::Done(Ok(false));
         }
-        if self.ttl_ms.is_some() && answer.is_final() {
+        let may_be_done = answer.is_repeated && self.is_downgrade;
+        if self.ttl_ms.is_some() && answer.is_final() && !may_be_done {
             self.refusals += 1;
             if self.refusals == self.failures + 1 && self.refusals >= self.rules.count() {
                 return self.refused(&answer);

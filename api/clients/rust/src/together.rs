@@ -16,7 +16,7 @@ use crate::transcripts::keys;
 const STEPS: [(&str, &str); 5] = [
     ("ask", "operation wait_ms must_wait urgent more"),
     ("leaves", "wait_ms batch"),
-    ("lands", "answer results told"),
+    ("lands", "answer results told stale"),
     ("overdue", ""),
     ("gives_up", ""),
 ];
@@ -152,7 +152,7 @@ impl Together {
         let place = self.place(step["lands"].as_str().expect("a name"));
         let flight = self.under_way.remove(place);
         let number = flight.number;
-        let answer = match step["answer"].as_u64() {
+        let mut answer = match step["answer"].as_u64() {
             None => Answer::failed(Failure::Lost, String::new(), 0, 0.0),
             Some(status) => {
                 let results = step.get("results").and_then(Value::as_array);
@@ -163,6 +163,7 @@ impl Together {
                 Answer::read(status as u16, body.as_bytes(), None)
             }
         };
+        answer.is_repeated = step.contains_key("stale");
         let (arrived, again) = flight.land(answer);
         for (call, answer) in arrived {
             call.answer(answer);

@@ -39,9 +39,27 @@ final class Answer
         $this->code = is_string($code) ? $code : '';
     }
 
-    public static function failure(string $code, string $detail, string $url, float $sentMs): self
+    public static function failure(
+        string $code,
+        string $detail,
+        string $url,
+        float $sentMs,
+        bool $isRepeated = false,
+    ): self {
+        return new self(0, ['code' => $code, 'detail' => $detail], $url, $sentMs, '', $isRepeated);
+    }
+
+    /** The same, after another one: to a request that may have been carried out before. */
+    public function after(self $other): self
     {
-        return new self(0, ['code' => $code, 'detail' => $detail], $url, $sentMs);
+        return $this->isRepeated || !$other->isRepeated ? $this : new self(
+            $this->status,
+            $this->body,
+            $this->url,
+            $this->sentMs,
+            $this->contentType,
+            true,
+        );
     }
 
     /** The content may be no JSON: a proxy may have answered. */
@@ -103,8 +121,8 @@ final class Answer
     /** Whether an acquire with this response certainly was not granted. */
     public function grantsNothing(): bool
     {
-        return $this->isFinal() || $this->isDenial() || $this->isLimit()
-            || $this->code === self::UNSENT;
+        return !$this->isRepeated
+            && ($this->isFinal() || $this->isDenial() || $this->isLimit() || $this->code === self::UNSENT);
     }
 
     /** Whether it is what was asked for, and no page of a proxy. */

@@ -95,7 +95,7 @@ final class Caller
         $url = $send->url !== '' ? $send->url : $this->replicas->choose($this->beginProbe(...));
         $answer = $this->exchange($send, $url, $untilMs);
         if ($answer->status === 401 && $this->identity->refresh()) {
-            $answer = $this->exchange($send, $url, $untilMs);
+            $answer = $this->exchange($send, $url, $untilMs)->after($answer);
         }
         return $answer;
     }
@@ -103,7 +103,8 @@ final class Caller
     private function exchange(Send $send, string $url, float $untilMs): Answer
     {
         $sentMs = Clock::nowMs();
-        $handle = $this->handle($send, $url);
+        $body = self::body($send);
+        $handle = $this->handle($send, $url, $body);
         $overdueAt = $sentMs + $send->waitMs + self::OVERDUE_MS;
         $isOverdue = $isDone = false;
         curl_multi_add_handle($this->multi, $handle);
@@ -129,14 +130,14 @@ final class Caller
                 $this->idle[$url] = $handle;
             }
         }
-        $answer = $this->read($handle, $code, $send, $url, $sentMs);
+        $answer = $this->read($handle, $code, $body, $url, $sentMs);
         if ($answer->isGood() && !$isOverdue) {
             $this->replicas->works($url);
         }
         return $answer;
     }
 
-    private function read(\CurlHandle $handle, int $code, Send $send, string $url, float $sentMs): Answer
+    private function read(\CurlHandle $handle, int $code, string $body, string $url, float $sentMs): Answer
     {
         if ($code !== CURLE_OK) {
             $kind = match (true) {
@@ -148,13 +149,10 @@ final class Caller
             if ($kind === Answer::UNTRUSTED) {
                 $text = "the server's certificate is not trusted: $text";
             }
-            return Answer::failure($kind, $text, $url, $sentMs);
+            // Without a connection, what was sent went over a kept one that had ended.
+            $isRepeated = $kind !== Answer::LOST && curl_getinfo($handle, CURLINFO_REQUEST_SIZE) > 0;
+            return Answer::failure($kind, $text, $url, $sentMs, $isRepeated);
         }
-        // What curl has sent is more than one request if a kept connection had
-        // ended: it sends the request again then, over a new one.
-        $request = (string) curl_getinfo($handle, CURLINFO_HEADER_OUT);
-        $isRepeated = $send->body === null
-            && curl_getinfo($handle, CURLINFO_REQUEST_SIZE) > strlen($request);
         return Answer::read(
             (int) curl_getinfo($handle, CURLINFO_RESPONSE_CODE),
             (string) curl_multi_getcontent($handle),
@@ -162,8 +160,19 @@ final class Caller
             $url,
             $sentMs,
             (string) curl_getinfo($handle, CURLINFO_CONTENT_TYPE),
-            $isRepeated,
+            self::wasSentTwice($handle, $body),
         );
+    }
+
+    /**
+     * What curl has sent is more than one request if a kept connection had ended: it
+     * sends the request again then, over a new one. It may count the body, or not.
+     */
+    private static function wasSentTwice(\CurlHandle $handle, string $body): bool
+    {
+        $once = strlen((string) curl_getinfo($handle, CURLINFO_HEADER_OUT));
+        $sent = curl_getinfo($handle, CURLINFO_REQUEST_SIZE);
+        return $sent > $once && $sent !== $once + strlen($body);
     }
 
     /** The connection and the response may each take the timeout. */
@@ -182,7 +191,13 @@ final class Caller
         return (float) curl_getinfo($handle, CURLINFO_PRETRANSFER_TIME) > 0;
     }
 
-    private function handle(Send $send, string $url): \CurlHandle
+    /** In JSON; '': there is none. */
+    private static function body(Send $send): string
+    {
+        return $send->body === null ? '' : json_encode($send->body, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES);
+    }
+
+    private function handle(Send $send, string $url, string $body): \CurlHandle
     {
         $handle = $this->idle[$url] ?? $this->newHandle($url);
         unset($this->idle[$url]);
@@ -193,7 +208,7 @@ final class Caller
         if ($this->identity->authorization() !== '') {
             $headers[] = 'Authorization: ' . $this->identity->authorization();
         }
-        if ($send->body !== null) {
+        if ($body !== '') {
             $headers[] = 'Content-Type: application/json';
         }
         $this->headers[spl_object_id($handle)] = '';
@@ -203,8 +218,7 @@ final class Caller
             CURLOPT_CUSTOMREQUEST => $send->method,
             CURLOPT_HTTPHEADER => $headers,
         ]);
-        if ($send->body !== null) {
-            $body = json_encode($send->body, JSON_THROW_ON_ERROR | JSON_UNESCAPED_SLASHES);
+        if ($body !== '') {
             curl_setopt($handle, CURLOPT_POSTFIELDS, $body);
         }
         return $handle;
@@ -289,7 +303,7 @@ final class Caller
         if (!$send instanceof Send) {
             return;
         }
-        $handle = $this->handle($send, $url);
+        $handle = $this->handle($send, $url, self::body($send));
         curl_setopt($handle, CURLOPT_TIMEOUT_MS, (int) $send->timeoutMs);
         curl_multi_add_handle($this->multi, $handle);
         $this->probes[spl_object_id($handle)] = [

@@ -27,6 +27,12 @@ final class Hold
         $this->wantsShared = $grant->isShared;
     }
 
+    /** A server may have made it a shared one. */
+    public function isDowngrading(): bool
+    {
+        return $this->wantsShared && !$this->grant->isShared;
+    }
+
     public function extended(Grant $grant): void
     {
         $this->grant = $grant->after($this->grant);

@@ -180,7 +180,7 @@ final class Talk
                 }
                 return false;
             }
-            if ($ttlMs !== null && $answer->isFinal()) {
+            if ($ttlMs !== null && $answer->isFinal() && !($answer->isRepeated && $hold->isDowngrading())) {
                 $refusals++;
                 if ($refusals === $failures + 1 && $refusals >= $this->replicas->count()) {
                     throw self::refusal($hold->name, $answer);

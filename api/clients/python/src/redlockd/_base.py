@@ -80,6 +80,7 @@ class Caller:
         url = send.url or self._replicas.choose()
         target = self._replicas.targets[url]
         shows_nothing = send.is_probe
+        is_repeated = False
 
         def overdue() -> None:
             nonlocal shows_nothing
@@ -94,19 +95,24 @@ class Caller:
                 send.method, send.path, send.headers, authorization, send.body
             )
             sent = now()
-            end = yield Ask(
+            ask = Ask(
                 target,
                 request,
                 send.timeout_s,
                 wait_s=send.wait_s,
-                is_repeatable=send.is_repeatable,
                 overdue_s=OVERDUE_S,
                 on_overdue=overdue,
             )
+            end = yield ask
+            is_repeated = is_repeated or ask.is_repeated
             if isinstance(end, Failure):
-                return self._failure(url, sent, end)
-            if end.status != 401 or not identity.refresh(authorization):
-                return self._answer(url, sent, end, shows_nothing)
+                answer = self._failure(url, sent, end)
+            elif end.status == 401 and identity.refresh(authorization):
+                continue
+            else:
+                answer = self._answer(url, sent, end, shows_nothing)
+            answer.is_repeated = is_repeated
+            return answer
 
     def _answer(
         self, url: str, sent: float, reply: Reply, shows_nothing: bool

@@ -132,7 +132,6 @@ class Trip:
             {},
             _BODY % items,
             min([send.timeout_s for send in sends]),
-            is_repeatable=all([send.is_repeatable for send in sends]),
         )
 
 
@@ -320,31 +319,34 @@ def share(trip: Trip, answer: Answer) -> list[Answer | None]:
     calls = trip.calls
     if not trip.is_batch:
         return [answer]
-    status, url, sent = answer.status, answer.url, answer.sent
+    status = answer.status
     if status in _OF_EACH or status >= 500:
         return [answer] * len(calls)
     if status >= 300:
-        return [None] * len(calls)
+        # the first one of two may have been carried out
+        return [_no_result(answer) if answer.is_repeated else None] * len(calls)
     results = answer.body.get("results")
     if not isinstance(results, list) or len(results) != len(calls):
-        return [_no_result(url, sent)] * len(calls)
-    return [_result(one, url, sent) for one in results]
+        return [_no_result(answer)] * len(calls)
+    return [_result(one, answer) for one in results]
 
 
-def _result(one: Any, url: str, sent: float) -> Answer | None:
+def _result(one: Any, of: Answer) -> Answer | None:
     if isinstance(one, dict):
         status = one.get("status")
-        if status == 401:
+        if status == 401 and not of.is_repeated:
             return None  # alone, it may have a newer access token
         body = one.get("grant") or one.get("release") or one.get("problem")
         if isinstance(status, int) and isinstance(body, dict):
-            return Answer(status, body, url, sent)
-    return _no_result(url, sent)
+            result = Answer(status, body, of.url, of.sent)
+            result.is_repeated = of.is_repeated
+            return result
+    return _no_result(of)
 
 
-def _no_result(url: str, sent: float) -> Answer:
+def _no_result(of: Answer) -> Answer:
     body = {"code": NO_ANSWER, "detail": "no answer to a batch"}
-    return Answer(0, body, url, sent)
+    return Answer(0, body, of.url, of.sent)
 
 
 # To those in a batch whose sender was interrupted. No server is to blame: they

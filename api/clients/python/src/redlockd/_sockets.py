@@ -127,8 +127,7 @@ class Pool:
             try:
                 return self._exchange(line, ask)
             except Stale:
-                if not ask.is_repeatable:
-                    raise
+                ask.is_repeated = True
         return self._exchange(self._open(ask), ask)
 
     def _exchange(self, line: Line, ask: Ask) -> Reply:

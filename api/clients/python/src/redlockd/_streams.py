@@ -180,8 +180,7 @@ class Pool:
             try:
                 return await self._exchange(line, ask)
             except Stale:
-                if not ask.is_repeatable:
-                    raise
+                ask.is_repeated = True
         return await self._exchange(await self._open(ask), ask)
 
     async def _exchange(self, line: Line, ask: Ask) -> Reply:
@@ -241,7 +240,6 @@ async def _tunnel(line: Line, target: Target) -> None:
         target.tunnel(),
         limit_s,
         wait_s=0.0,
-        is_repeatable=False,
         overdue_s=limit_s,
         on_overdue=lambda: None,
     )

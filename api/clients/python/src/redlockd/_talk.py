@@ -67,7 +67,6 @@ class Send:
         "body",
         "headers",
         "is_probe",
-        "is_repeatable",
         "is_urgent",
         "item",
         "left",
@@ -90,7 +89,6 @@ class Send:
         *,
         wait_s: float = 0.0,
         url: str = "",
-        is_repeatable: bool = True,
         is_probe: bool = False,
         is_urgent: bool = False,
         scope: Scope | None = None,
@@ -100,10 +98,9 @@ class Send:
         """body: JSON, in ASCII. timeout_s: for the connection, and for the
         answer. wait_s: how much later the answer may come: the server waits.
         url: of the replica; "": of the one to ask when it is sent.
-        is_repeatable: whether the answer means the same if it is the second
-        request that arrived. is_probe: it only finds out whether the replica
-        is back. is_urgent: it has no time to wait for others. scope: None: it
-        is about no lock. item: the same in a batch.
+        is_probe: it only finds out whether the replica is back. is_urgent: it
+        has no time to wait for others. scope: None: it is about no lock. item:
+        the same in a batch.
         patience: the wait_s and the body that it has if it finds nothing else
         under way."""
         self.method = method
@@ -114,7 +111,6 @@ class Send:
         self.wait_s = wait_s
         self.url = url
         self.left: Any = None  # the Call of it that was interrupted
-        self.is_repeatable = is_repeatable
         self.is_probe = is_probe
         self.is_urgent = is_urgent
         self.scope = scope
@@ -139,7 +135,14 @@ class Sleep:
 
 
 class Answer:
-    __slots__ = ("body", "content_type", "sent", "status", "url")
+    __slots__ = (
+        "body",
+        "content_type",
+        "is_repeated",
+        "sent",
+        "status",
+        "url",
+    )
 
     def __init__(
         self,
@@ -149,12 +152,14 @@ class Answer:
         sent: float = 0.0,
     ) -> None:
         """url: of the replica that was asked; "": of none. sent: the moment
-        before the request was sent."""
+        before the request was sent. Once it is_repeated: a kept connection
+        ended before it, and the request may have been carried out then."""
         self.status = status
         self.body = body
         self.url = url
         self.sent = sent
         self.content_type = ""
+        self.is_repeated = False
 
     @staticmethod
     def read(
@@ -208,7 +213,7 @@ class Answer:
     @property
     def grants_nothing(self) -> bool:
         """Whether an acquire with this answer certainly was not granted."""
-        return (
+        return not self.is_repeated and (
             self.is_final
             or self.is_denial
             or self.status == 429
@@ -711,7 +716,11 @@ def extend(
             if ttl_ms:
                 raise refusal(hold.name, answer)
             return False
-        if ttl_ms and answer.is_final:
+        # the first of two may have made it a shared one
+        may_be_done = answer.is_repeated and (
+            wants_shared and not hold.grant.is_shared
+        )
+        if ttl_ms and answer.is_final and not may_be_done:
             refusals += 1
             if refusals == failures + 1 >= len(replicas.urls):
                 raise refusal(hold.name, answer)
@@ -743,8 +752,6 @@ def release(
             {"X-Lock-Token": hold.grant.token},
             None,
             timeout_s,
-            # the second one may be told that the lock had ended
-            is_repeatable=False,
             scope=hold.scope,
             item=f'{{"operation":"release",{hold.grant.members}}}',
         )
@@ -753,10 +760,10 @@ def release(
             return
         if answer.code in ENDED:
             # that may have been our own release
-            if may_be_done:
+            if may_be_done or answer.is_repeated:
                 return
             raise LockLost(f"{hold.name}: the lock had ended ({answer})")
-        if not (
+        if answer.is_repeated or not (
             answer.is_denial or answer.status == 429 or answer.code == UNSENT
         ):
             may_be_done = True

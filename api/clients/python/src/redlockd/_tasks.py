@@ -161,7 +161,8 @@ class Courier:
             if isinstance(end, Failure) and trip.is_deserted:
                 self._end(trip, INTERRUPTED)  # no server is to blame
                 return
-            if isinstance(end, Stale) and send.is_repeatable:
+            if isinstance(end, Stale):
+                ask.is_repeated = True
                 self._carry_on(trip, asking, ask)
                 return
             try:

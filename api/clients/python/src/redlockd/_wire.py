@@ -46,7 +46,7 @@ def is_word(text: str) -> bool:
 UNTRUSTED = "untrusted"
 UNSENT = "unsent"
 NO_ANSWER = "no_answer"
-STALE = "stale"  # a kept connection had ended: try again at once
+STALE = "stale"  # no server is to blame: try again at once
 
 
 class Failure(Exception):
@@ -66,7 +66,7 @@ class Untrusting(Failure):
 
 
 class Stale(Failure):
-    """Nothing of an answer came."""
+    """A kept connection had ended, and nothing of an answer came."""
 
     code = STALE
 
@@ -198,7 +198,7 @@ class Ask:
     """One request, and how long its answer may take."""
 
     __slots__ = (
-        "is_repeatable",
+        "is_repeated",
         "on_overdue",
         "overdue_s",
         "request",
@@ -214,17 +214,17 @@ class Ask:
         timeout_s: float,
         *,
         wait_s: float,
-        is_repeatable: bool,
         overdue_s: float,
         on_overdue: Callable[[], None],
     ) -> None:
         """timeout_s: for the connection, and for the answer. wait_s: how much
         later the answer may come."""
+        # a kept connection ended: it may have been carried out before
+        self.is_repeated = False
         self.target = target
         self.request = request
         self.timeout_s = timeout_s
         self.wait_s = wait_s
-        self.is_repeatable = is_repeatable
         self.overdue_s = overdue_s
         self.on_overdue = on_overdue
 

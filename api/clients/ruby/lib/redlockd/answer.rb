@@ -80,8 +80,9 @@ module Redlockd
       @is_repeated = is_repeated
     end
 
-    def self.failure(code, detail, url, sent_ms)
-      new(0, { "code" => code, "detail" => detail }, url: url, sent_ms: sent_ms)
+    def self.failure(code, detail, url, sent_ms, is_repeated: false)
+      new(0, { "code" => code, "detail" => detail }, url: url, sent_ms: sent_ms,
+                                                     is_repeated: is_repeated)
     end
 
     # The content may be no JSON: a proxy may have answered.
@@ -103,6 +104,12 @@ module Redlockd
 
     def repeated?
       @is_repeated
+    end
+
+    # The same, after another one: to a request that may have been carried out before.
+    def after(other)
+      @is_repeated ||= other.repeated?
+      self
     end
 
     # Whether the request is wrong, here and at every other replica.
@@ -137,7 +144,7 @@ module Redlockd
 
     # Whether an acquire with this response certainly was not granted.
     def grants_nothing?
-      final? || denial? || limit? || code == UNSENT
+      !repeated? && (final? || denial? || limit? || code == UNSENT)
     end
 
     # Whether it is what was asked for, and no page of a proxy.

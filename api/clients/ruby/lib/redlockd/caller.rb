@@ -110,7 +110,7 @@ module Redlockd
       answer = exchange(wanted, url, used, &overdue)
       return answer unless answer.status == 401 && @identity.refresh(used)
 
-      exchange(wanted, url, @identity.authorization, &overdue)
+      exchange(wanted, url, @identity.authorization, &overdue).after(answer)
     end
 
     def exchange(wanted, url, authorization, &overdue)

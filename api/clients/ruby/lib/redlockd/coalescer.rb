@@ -222,13 +222,14 @@ module Redlockd
       if answer.status < 200 || answer.status >= 500 || OF_EACH.include?(answer.status)
         return [answer] * count
       end
-      return [nil] * count if answer.status >= 300
+      # the first one of two may have been carried out
+      return [answer.repeated? ? answer.without_result : nil] * count if answer.status >= 300
 
       results = answer.results
       return [answer.without_result] * count unless results&.size == count
 
       # alone, it may have a newer access token
-      results.map { |result| result.status == 401 ? nil : result }
+      results.map { |result| result.status == 401 && !result.repeated? ? nil : result }
     end
   end
 end

@@ -68,6 +68,11 @@ module Redlockd
       end
     end
 
+    # A server may have made it a shared one.
+    def downgrading?
+      @wants_shared && !@grant.is_shared
+    end
+
     def extended(grant)
       @mutex.synchronize { @grant = grant.after(@grant) }
     end

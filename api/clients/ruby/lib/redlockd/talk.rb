@@ -127,7 +127,7 @@ module Redlockd
 
           return false
         end
-        if ttl_ms && answer.final?
+        if ttl_ms && answer.final? && !(answer.repeated? && hold.downgrading?)
           refusals += 1
           raise refusal(hold.name, answer) if refusals == failures + 1 && refusals >= @replicas.size
         end

@@ -43,6 +43,11 @@ final class Answer {
         return new Answer(0, Map.of("code", code, "detail", detail), url, sentMs, false, "");
     }
 
+    /** The same, but the request may have been carried out before, if it went out twice. */
+    Answer after(boolean wasSent) {
+        return new Answer(status, body, url, sentMs, isRepeated || wasSent, contentType);
+    }
+
     /** A response as it came: its content may be no JSON, as a proxy may have answered. */
     static final class Response {
         int status;
@@ -127,7 +132,7 @@ final class Answer {
 
     /** Whether an acquire with this response certainly was not granted. */
     boolean grantsNothing() {
-        return isFinal() || isDenial() || isLimit() || code().equals(UNSENT);
+        return !isRepeated && (isFinal() || isDenial() || isLimit() || code().equals(UNSENT));
     }
 
     /** Whether it is what was asked for, and no page of a proxy. */

@@ -123,6 +123,9 @@ final class Coalescer {
 
         /** What this response to the whole says about an operation. */
         private Answer answer(int number, Answer came) {
+            if (isBatch && came.isRepeated && came.refusesBatch()) {
+                return came.result(Map.of()); // the first one may have been carried out
+            }
             if (!isBatch || came.status != 200) {
                 return came;
             }
@@ -194,7 +197,8 @@ final class Coalescer {
                 continue; // its own time was up
             }
             // alone, it may be sent with a newer access token
-            boolean isAlone = came.refusesBatch() || came.status == 200 && answer.status == 401;
+            boolean isAlone = !came.isRepeated
+                && (came.refusesBatch() || came.status == 200 && answer.status == 401);
             if (flight.isBatch && isAlone && !one.isAbandoned) {
                 one.mustBeAlone = true;
                 one.flight = null;

@@ -30,6 +30,11 @@ final class Hold {
         return grant.get();
     }
 
+    /** A server may have made it a shared one. */
+    boolean isDowngrading() {
+        return wantsShared && !grant().isShared;
+    }
+
     void extended(Grant next) {
         grant.updateAndGet(next::after);
     }

@@ -76,6 +76,7 @@ final class Http {
             return answer(used).thenCompose(
                 first -> first.status == 401 && identity.refresh(used)
                     ? answer(identity.authorization())
+                        .thenApply(again -> again.after(first.isRepeated))
                     : CompletableFuture.completedFuture(first));
         }
 

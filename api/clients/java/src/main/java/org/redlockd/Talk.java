@@ -175,7 +175,8 @@ final class Talk {
                 }
                 return false;
             }
-            if (ttlMs != null && answer.isFinal()) {
+            if (ttlMs != null && answer.isFinal()
+                    && !(answer.isRepeated && hold.isDowngrading())) {
                 refusals++;
                 if (refusals == failures + 1 && refusals >= replicas.size()) {
                     throw refusal(hold.name, answer);
