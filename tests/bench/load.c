@@ -64,9 +64,10 @@ static struct load {
     struct client *clients;
     struct client **idle; /* a stack of those that wait for a cycle */
     int count, joined, idle_count;
-    struct queue queue;  /* of those that wait for a line */
-    struct line *lines;  /* as many as clients, unless they share some */
-    struct line **ready; /* a stack of those that nobody waits for */
+    struct queue queue;    /* of those that wait for a line */
+    struct line *lines;    /* as many as clients, unless they share some */
+    struct client **asked; /* those of all lines */
+    struct line **ready;   /* a stack of those that nobody waits for */
     int lines_count, ready_count;
     int most; /* clients of a request */
     double seconds;
@@ -373,16 +374,16 @@ static void init(void)
     load.queue.clients = calloc((size_t)load.count, sizeof(struct client *));
     load.lines = calloc((size_t)load.lines_count, sizeof *load.lines);
     load.ready = calloc((size_t)load.lines_count, sizeof(struct line *));
-    struct client **asked = calloc((size_t)load.lines_count * (size_t)load.most,
-                                   sizeof(struct client *));
+    load.asked = calloc((size_t)load.lines_count * (size_t)load.most,
+                        sizeof(struct client *));
     load.epoll = epoll_create1(EPOLL_CLOEXEC);
     load.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (!load.clients || !load.idle || !load.queue.clients || !load.lines ||
-        !load.ready || !asked || load.epoll < 0 || load.timer < 0 ||
+        !load.ready || !load.asked || load.epoll < 0 || load.timer < 0 ||
         getrandom(&load.run, sizeof load.run, 0) < 0)
         err(1, "load");
     for (int i = 0; i < load.lines_count; i++)
-        load.lines[i].asked = &asked[i * load.most];
+        load.lines[i].asked = &load.asked[i * load.most];
     watch(load.timer, NULL);
 }
 

@@ -25,8 +25,9 @@ static int put_acquire(char *to, size_t room, const struct client *client)
 
 static const char *ask_alone(struct http *http, const struct client *client)
 {
-    char path[128], body[160] = "{";
+    char body[160] = "{";
     if (client->holds) {
+        char path[128];
         snprintf(path, sizeof path, "/locks/%s", client->resource);
         return http_delete(http, path, client->token);
     }

@@ -59,15 +59,15 @@ static struct span make_quarantine(struct run *run, state_text text)
 /* The admission that is there, or another: whole, or what a caller gives. */
 static struct span any_admit(struct run *run, bool is_whole, state_text text)
 {
-    char name[CALL_STATE_MAX + 1], run_id[CALL_STATE_MAX / 2];
+    char run_id[CALL_STATE_MAX / 2];
     bool is_that = hands_pick(run, 6) != 0;
     if (is_whole && is_that)
         return span_of(run->memory.admit);
     if (is_whole && hands_pick(run, 2) == 0)
         return make_admission(run, text);
     if (is_that &&
-        sscanf(run->memory.admit, "%[^:]:%*[^:]:%*[^:]:%*d:%*d:%95[^:]", name,
-               run_id) == 2) {
+        sscanf(run->memory.admit, "%*[^:]:%*[^:]:%*[^:]:%*d:%*d:%95[^:]",
+               run_id) == 1) {
         const char *end = run->memory.admit;
         for (int colons = 0; colons < 3; end++)
             colons += *end == ':';
@@ -478,6 +478,7 @@ void calls_make(struct run *run, int count, struct call calls[CALLS_MAX],
     for (int i = 0; i < count; i++) {
         struct call_texts texts;
         bool is_reader = is_crowd && hands_pick(run, 24) != 0;
+        /* cppcheck-suppress uninitvar; the call fills them */
         (is_reader ? make_reader : make_call)(run, &shared, &calls[i], &texts);
         if (calls[i].kind == CALL_TOKENS && has_tokens) /* one in a batch */
             calls[i].kind = CALL_INSPECT;

@@ -154,6 +154,7 @@ static void sort_words(char text[REAL_HEARD_MAX])
     for (char *word = strtok_r(copy, " ", &rest); word != NULL;
          word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
+    /* cppcheck-suppress uninitvar; those below count are set */
     qsort(words, count, sizeof *words, compare_words);
     for (size_t i = 0; i < count; i++)
         text += sprintf(text, " %s", words[i]);
@@ -179,6 +180,7 @@ static bool has_other_form(struct run *run, const struct simcall *call,
     struct span token = {text, span_copy(text, call->call.token)};
     if (token.len <= TOKEN_NUMBER_LEN)
         return false;
+    /* cppcheck-suppress unreadVariable; the token is this text */
     text[TOKEN_NUMBER_LEN] = token_is_shared(token) ? '.' : TOKEN_SHARED;
     for (int i = 0; i < call->names; i++)
         if (call->resources[i] != SIM_POOL && /* of a call about its slots */

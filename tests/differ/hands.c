@@ -281,8 +281,10 @@ struct span hands_holder(struct run *run, int resource)
     const struct simmemory *memory = &run->memory;
     int count = simholders_members(memory, resource);
     const struct simholder *it = NULL;
-    for (int64_t i = hands_pick(run, count); i >= 0; i--)
+    int64_t more = hands_pick(run, count);
+    do
         it = simholders_next(memory, resource, it);
+    while (more-- > 0);
     return simholder_token(it);
 }
 

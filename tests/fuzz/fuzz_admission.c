@@ -89,20 +89,21 @@ static struct span expand(const struct play *play, int node, struct span text,
                           const char *begins, char room[CALL_WITNESSES_MAX])
 {
     const struct member *it = &play->members.node[node];
+    /* cppcheck-suppress variableScope; the span is of it */
     char digits[INCARNATION_LEN + 1] = "";
-    char begin = '\0';
+    char sign = '\0';
     if (text.len == 1 || text.len == 2)
-        begin = text.ptr[0];
-    bool is_quarantine = begin == '*';
-    if (begin == '\0' || strchr(begins, begin) == NULL ||
-        it->admit[0] == '\0' || (is_quarantine && text.len == 1))
+        sign = text.ptr[0];
+    bool is_quarantine = sign == '*';
+    if (sign == '\0' || strchr(begins, sign) == NULL || it->admit[0] == '\0' ||
+        (is_quarantine && text.len == 1))
         return text;
     struct span incarnation = span_of(it->incarnation);
     if (text.len == 2)
         incarnation = (struct span){digits, put_number(digits, 0, text.ptr[1])};
     size_t len =
         put_expected(it, room, incarnation, is_quarantine ? ":" : ":0");
-    if (begin == '~')
+    if (sign == '~')
         room[len - sizeof memory] ^= 1;
     return (struct span){room, len};
 }

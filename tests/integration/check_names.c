@@ -237,11 +237,11 @@ TEST(servers_with_other_limits_vote_and_wait_for_long_locks)
 
 static bool is_any_granted(const char *resource)
 {
-    bool is_granted = false;
+    bool is_any = false;
     for (int i = 0; i < WORLD_SERVERS; i++)
-        is_granted |=
+        is_any |=
             lock_acquire(&world.servers[i], resource, 900, NULL)->status == 201;
-    return is_granted;
+    return is_any;
 }
 
 /*

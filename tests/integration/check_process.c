@@ -56,7 +56,7 @@ static long sleeps(pid_t pid)
     ck_assert_ptr_nonnull(status);
     while (fgets(line, sizeof line, status) != NULL)
         (void)sscanf(line, "voluntary_ctxt_switches: %ld", &count);
-    fclose(status);
+    (void)fclose(status);
     ck_assert_int_ge(count, 0);
     return count;
 }

@@ -120,7 +120,7 @@ TEST(locks_live_on_while_nodes_die)
     http_disconnect(); /* no connection is shared */
     crowd_start(2 * HOLDERS, hold);
     for (int i = 0; i < kills; i++) {
-        struct node *node = &world.nodes[rand() % N];
+        struct node *node = &world.nodes[random() % N];
         int cycles = atomic_load(&board->cycles[0]);
         SOON(atomic_load(&board->cycles[0]) > cycles ||
              atomic_load(&board->slow) > 0);

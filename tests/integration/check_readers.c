@@ -114,13 +114,13 @@ static void work(int client)
             pause_ms(1 + client % 7);
             continue;
         }
-        if (is_writer)
+        if (is_writer) {
             raise_int(&crowd->longest_wait_ms,
                       (int)(harness_now_ms() - since_ms));
-        if (is_writer)
             write_it(grant.number);
-        else
+        } else {
             read_it(grant.number);
+        }
         (void)lock_release(&world.servers[i % SERVERS], &grant);
         since_ms = harness_now_ms();
         if (is_writer)

@@ -132,8 +132,8 @@ static const struct {
 
 TEST_EACH(story_58_where_the_time_is_behind, late)
 {
-    struct lock grant = hold(here, late[_i].name, "a");
-    grant = expect_regained(late[_i].at, late[_i].name, "a");
+    (void)hold(here, late[_i].name, "a");
+    struct lock grant = expect_regained(late[_i].at, late[_i].name, "a");
     release(&grant);
 }
 
@@ -201,14 +201,14 @@ static void play(int scene)
     int fds[OTHERS], others = (int)draw(OTHERS + 1);
     snprintf(name, sizeof name, "scene%d", scene);
     snprintf(letters, sizeof letters, "%s", draw_letters());
-    struct lock grant = hold(&world.servers[draw(3)], name, letters);
+    (void)hold(&world.servers[draw(3)], name, letters);
     for (int i = 0; i < others; i++) {
         fds[i] = grant_send(
             &world.servers[draw(3)], wish(name, draw_letters(), SOON_MS),
             draw(2) == 0 ? textf("%s-other-%d-0123456789", name, i) : NULL);
     }
     pause_ms((int)draw(50));
-    grant = expect_regained(&world.servers[draw(3)], name, letters);
+    struct lock grant = expect_regained(&world.servers[draw(3)], name, letters);
     release(&grant);
     /* in any order: who waits for several needs all that others release */
     for (int left = others; left > 0;) {
@@ -230,7 +230,7 @@ TEST(stories_57_and_58_a_repeat_among_others_at_random)
     const char *text = getenv("REPEAT_SEED");
     seed = text != NULL ? strtoul(text, NULL, 10) : (unsigned long)time(NULL);
     printf("repeat_waits: REPEAT_SEED=%lu plays this again\n", seed);
-    fflush(stdout);
+    (void)fflush(stdout);
     for (int i = 0; i < SCENES; i++)
         play(i);
 }

@@ -42,7 +42,8 @@ static void add_command(const char *at, bool is_needed)
     (void)snprintf(command.rule, sizeof command.rule, "+%s%s%.16s", name,
                    has_sub ? "|" : "", has_sub ? sub : "");
     for (char *c = command.rule; *c != '\0'; c++)
-        *c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c - 'A' + 'a');
     commands[commands_count++] = command;
 }
 

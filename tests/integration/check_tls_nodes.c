@@ -183,10 +183,10 @@ TEST(end_of_a_nodes_certificate_is_told)
     start_one(NULL);
     world_admit_nodes("");
     world_serve(0, "");
-    ck_assert(certificate_ends_s() > HOUR_S / 2);
+    ck_assert(certificate_ends_s() > HOUR_S / 2.0);
     ck_assert(certificate_ends_s() <= HOUR_S);
     replace_certificate(shorter);
-    AWHILE(certificate_ends_s() <= HOUR_S / 4);
+    AWHILE(certificate_ends_s() <= HOUR_S / 4.0);
     ck_assert(certificate_ends_s() > 0);
     certs_free(shorter);
     world_stop();

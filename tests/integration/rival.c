@@ -116,7 +116,7 @@ void rival_await_look(int server, int node)
 
 void rival_await_looks(int server)
 {
-    int before[WORLD_NODES];
+    int before[WORLD_NODES] = {0};
 
     for (int i = 0; i < world.nodes_count; i++)
         before[i] = count_looks(server, i);

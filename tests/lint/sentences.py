@@ -22,7 +22,7 @@ TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\]|\\.)+\'
 TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 SENTENCE = re.compile(r"\b[A-Za-z][a-z_-]*(?:[,;:]? [A-Za-z][a-z_-]*){4,}\b")
 # what stands before a text that only a failing test shows
-FAILS = re.compile(r"\b(?:ck_abort_msg|fail_line)\($|\bck_assert_msg\([^;]*,\s*$")
+FAILS = re.compile(r"\b(?:ck_abort_msg|FAIL_LINE)\($|\bck_assert_msg\([^;]*,\s*$")
 
 
 def uncommented(source: str) -> str:

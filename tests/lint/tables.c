@@ -275,7 +275,7 @@ static void print_answer(const char *name, char *body)
 
 static void print_problem(const char *name, const struct problem *problem)
 {
-    struct http_response response;
+    struct http_response response = {0};
     problem_respond(
         &(struct http_call){.request = &(struct http_request){.id = "id"},
                             .response = &response},

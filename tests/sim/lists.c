@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lists.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,7 @@ static void shuffle(struct world *world, int names[SIM_NAMES])
 {
     for (int i = 0; i < SIM_NAMES; i++) {
         int at = (int)world_random(world, i + 1);
+        names[i] = i;
         names[i] = names[at];
         names[at] = i;
     }
@@ -264,8 +266,9 @@ static enum configuration choose_next(struct world *world)
         return faults->configuration == CONFIGURATION_NEXT ? CONFIGURATION_THIRD
                                                            : CONFIGURATION_NEXT;
     int at = 0;
-    while (lists[at] != faults->configuration)
+    while (at < LISTS && lists[at] != faults->configuration)
         at++;
+    assert(at < LISTS);
     int by = faults->is_orderly ? 1 : 1 + (int)world_random(world, LISTS - 1);
     return lists[(at + by) % LISTS];
 }

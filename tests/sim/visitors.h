@@ -9,15 +9,15 @@
 #include "clients.h"
 
 void visitors_start(struct world *world);
-void visitor_step(struct world *world, struct client *visitor);
+void visitor_step(struct world *world, struct client *it);
 
 /* Its server accepts the request; 0: no memory. */
-engine_op visitor_ask(struct world *world, struct client *visitor,
+engine_op visitor_ask(struct world *world, struct client *it,
                       struct span resource);
 
 /* Its server has the answer; it reads that. */
-void visitor_on_answer(struct world *world, struct client *visitor);
-void visitor_read(struct world *world, struct client *visitor);
+void visitor_on_answer(struct world *world, struct client *it);
+void visitor_read(struct world *world, struct client *it);
 
 /* The client has just been granted a lock; a visitor may turn up. */
 void visitors_on_grant(struct world *world, const struct client *client);

@@ -33,7 +33,7 @@ static void tear_down(void)
 {
     said_end();
     (void)unlink(path);
-    memcpy(path + sizeof path - 7, "XXXXXX", 6);
+    strcpy(path + sizeof path - 7, "XXXXXX");
 }
 
 static void write_file(const char *text, unsigned mode)
@@ -42,13 +42,11 @@ static void write_file(const char *text, unsigned mode)
     ck_assert_int_eq(chmod(path, mode), 0);
 }
 
-/* What a start by such a configuration says; "%s" in it is the file. */
+/* What a start by such a configuration says. */
 static const char *start(const char *env, const char *args)
 {
-    char error[CONFIG_ERROR_MAX], envs[TEXT_SIZE], flags[TEXT_SIZE];
-    PRINT_TO(envs, env, path);
-    PRINT_TO(flags, args, path);
-    ck_assert_msg(words_load(&config, envs, flags, error), "%s", error);
+    char error[CONFIG_ERROR_MAX];
+    ck_assert_msg(words_load(&config, env, args, error), "%s", error);
     notify_start(&config, CONNECTIONS);
     return said();
 }
@@ -93,7 +91,7 @@ static const struct {
 TEST_EACH(a_file_of_nodes_that_others_may_read_or_write_is_told, modes)
 {
     write_file("redis://:secret@127.0.0.1:1\n", modes[_i].mode);
-    const char *lines = start("REDLOCKD_NODES_FILE=%s", "");
+    const char *lines = start(textf("REDLOCKD_NODES_FILE=%s", path), "");
     ck_assert_int_eq(strstr(lines, "event=nodes_file_is_open") != NULL,
                      modes[_i].is_open);
     ck_assert_int_eq(strstr(lines, path) != NULL, modes[_i].is_open);
@@ -103,14 +101,16 @@ TEST_EACH(a_file_of_nodes_that_others_may_read_or_write_is_told, modes)
 TEST(a_file_of_nodes_without_passwords_may_be_open)
 {
     write_file("127.0.0.1:1\n", 0644);
-    ck_assert_str_eq(start("REDLOCKD_NODES_FILE=%s", ""), "");
+    ck_assert_str_eq(start(textf("REDLOCKD_NODES_FILE=%s", path), ""), "");
 }
 
 TEST_EACH(a_key_for_nodes_that_others_may_read_or_write_is_told, modes)
 {
     write_file("", modes[_i].mode);
     const char *lines =
-        start("", "--nodes rediss://10.0.0.1:1 --node-cert c --node-key %s");
+        start("", textf("--nodes rediss://10.0.0.1:1 --node-cert c "
+                        "--node-key %s",
+                        path));
     ck_assert_int_eq(strstr(lines, "event=node_key_is_open") != NULL,
                      modes[_i].is_open);
 }

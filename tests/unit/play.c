@@ -143,7 +143,7 @@ struct span play_heard(int node, int other, int64_t generation,
 /* The numbers of "name=number name=number ", all equally long. */
 static struct span numbers_of(const char *told)
 {
-    static char numbers[CALL_WITNESSES_MAX + 1];
+    static char numbers[CALL_WITNESSES_MAX + 1] = "";
     size_t len = 0;
     while ((told = strchr(told, '=')) != NULL)
         len += span_copy(numbers + len, (struct span){++told, INCARNATION_LEN});

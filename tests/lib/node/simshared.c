@@ -18,9 +18,9 @@ static struct span in_form(const struct simcall *call, char form,
                            char text[SIM_TOKEN_MAX + 1])
 {
     size_t len = span_copy(text, call->call.token);
-    size_t at = len < TOKEN_NUMBER_LEN ? len : (size_t)TOKEN_NUMBER_LEN;
-    text[at] = form;
-    return (struct span){text, len > at ? len : at + 1};
+    bool is_longer = len > TOKEN_NUMBER_LEN;
+    text[is_longer ? (size_t)TOKEN_NUMBER_LEN : len] = form;
+    return (struct span){text, is_longer ? len : len + 1};
 }
 
 static int64_t now_ms(const struct simbatch *batch)

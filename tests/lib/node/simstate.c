@@ -329,14 +329,14 @@ static struct span id_before(const struct simbatch *batch,
 static void follow(const struct simbatch *batch, const struct simcall *call,
                    struct span id, char text[CALL_STATE_MAX + 1])
 {
-    char before[CALL_STATE_MAX + 1], life[CALL_STATE_MAX + 1];
+    char old[CALL_STATE_MAX + 1], life[CALL_STATE_MAX + 1];
     struct span run_id =
         call_state_part(call->call.admit, CALL_STATE_INCARNATION);
-    snprintf(before, sizeof before, ":%.*s:%.*s", (int)run_id.len, run_id.ptr,
+    snprintf(old, sizeof old, ":%.*s:%.*s", (int)run_id.len, run_id.ptr,
              (int)id.len, id.ptr);
     print_life(batch, call, life);
-    size_t len = strlen(text), tail = strlen(before);
-    if (len < tail || strcmp(text + len - tail, before) != 0)
+    size_t len = strlen(text), tail = strlen(old);
+    if (len < tail || strcmp(text + len - tail, old) != 0)
         return;
     assert(len - tail + strlen(life) <= CALL_STATE_MAX);
     strcpy(text + len - tail, life);
@@ -433,8 +433,8 @@ static enum call_probe_word quarantine_if_bare(struct simbatch *batch,
         (ask->is_objecting && memory->quarantine[0] != '\0' &&
          span_is(call_state_part(span_of(memory->quarantine), CALL_STATE_NEWS),
                  "first"));
-    bool is_quarantined = is_current(batch, call, memory->quarantine);
-    if (is_quarantined && !(is_disputed && may_quarantine))
+    bool has_record = is_current(batch, call, memory->quarantine);
+    if (has_record && !(is_disputed && may_quarantine))
         return PROBE_QUARANTINED;
     if (is_full(batch, call) && !ask->is_established && !may_renew)
         return PROBE_OTHER;
@@ -442,7 +442,7 @@ static enum call_probe_word quarantine_if_bare(struct simbatch *batch,
     bool is_early = ask->trace.len == 0 && is_of_run_id(call, memory->admit);
     if (!may_quarantine || is_early)
         return is_fresh ? PROBE_EMPTY : PROBE_BARE;
-    quarantine_anew(batch, call, is_quarantined || may_renew);
+    quarantine_anew(batch, call, has_record || may_renew);
     if (epoch_of(memory->admit) < epoch_of(call->admit))
         forget(batch);
     return is_fresh ? PROBE_FRESH : PROBE_CREATED;
@@ -572,12 +572,12 @@ static enum vote probe(struct simbatch *batch, const struct simcall *call,
 static enum vote watch(struct simbatch *batch, const struct simcall *call,
                        struct simreply *answer)
 {
-    const struct simmemory before = *batch->memory;
+    const struct simmemory old = *batch->memory;
     enum vote vote = probe(batch, call, answer);
     simreply_keep(answer);
-    *batch->memory = before;
+    *batch->memory = old;
     batch->is_known = false;
-    if (answer->reply.probe.word == PROBE_EMPTY && simstate_is_there(&before))
+    if (answer->reply.probe.word == PROBE_EMPTY && simstate_is_there(&old))
         answer->reply.probe.word = PROBE_BARE;
     return vote;
 }

@@ -49,7 +49,8 @@ static int runs;
 
 enum { LIBUV_EVENTS = 1024 }; /* for which libuv asks at once; it alone */
 
-/* Stands in front of the C library's. */
+/* Stands in front of the C library's, whose names for parameters are reserved.
+ * NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 int epoll_wait(int fd, struct epoll_event *events, int count, int timeout_ms)
 {
     static int (*real)(int, struct epoll_event *, int, int);

@@ -299,8 +299,9 @@ static struct {
 static struct holding_lock drawn(int name, int reader, char text[2][2])
 {
     text[0][0] = (char)('a' + name);
-    text[1][0] = reader < READERS ? (char)('r' + reader) : '\0';
-    text[0][1] = text[1][1] = '\0';
+    text[0][1] = text[1][0] = text[1][1] = '\0';
+    if (reader < READERS)
+        text[1][0] = (char)('r' + reader);
     return (struct holding_lock){.names = span_of(text[0]),
                                  .reader = span_of(text[1])};
 }

@@ -72,8 +72,8 @@ static const char *const texts[] = {
     " { } ",
     "{\"a\":1}",
     "{\"a\" : [ ] , \"b\" : { } }\n",
-    "{\"operations\":[{\"operation\":\"acquire\",\"resources\":[\"a\",\"b\"],"
-    "\"ttl_ms\":30000},{\"id\":\"a\",\"token\":\"17.a\"}]}",
+    ("{\"operations\":[{\"operation\":\"acquire\",\"resources\":[\"a\",\"b\"],"
+     "\"ttl_ms\":30000},{\"id\":\"a\",\"token\":\"17.a\"}]}"),
     "{\"a\":0,\"b\":999999999999999}",
     "{\"a\":00}",
     "{\"a\":01}",

@@ -472,7 +472,7 @@ static char file_env[] = "REDLOCKD_NODES_FILE=/tmp/check_config.XXXXXX";
 static void write_file(const char *text)
 {
     char *path = strchr(file_env, '=') + 1;
-    memcpy(path + strlen(path) - 6, "XXXXXX", 6);
+    strcpy(path + strlen(path) - 6, "XXXXXX");
     close(mkstemp(path));
     folder_write(path, text);
 }
@@ -590,7 +590,7 @@ static int each_variable(const char *path, void (*check)(const char *variable))
                 count++;
             }
         }
-    fclose(file);
+    (void)fclose(file);
     return count;
 }
 

@@ -72,6 +72,7 @@ static const char *const values[][2] = {
      "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x94\x92"},
     /* what a terminal or an editor obeys */
     {"\xc2\x9b\xc2\x85", "\\u009B\\u0085"},
+    /* NOLINTNEXTLINE(misc-misleading-bidirectional): no text to show */
     {"a\xe2\x80\xaez\xe2\x81\xa6", "a\\u202Ez\\u2066"},
     {"\xe2\x80\xa8\xd8\x9c", "\\u2028\\u061C"},
     /* each byte that is of no character becomes U+FFFD */

@@ -164,9 +164,9 @@ TEST(locks_overlap_if_a_name_is_in_both)
         {"a\nc", "b\nd", false}, {"b\nd\ne", "a\nc\ne\nf", true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct span left = span_of(rows[i].left);
-        struct span right = span_of(rows[i].right);
-        ck_assert_int_eq(names_overlap(left, right), rows[i].overlap);
-        ck_assert_int_eq(names_overlap(right, left), rows[i].overlap);
+        struct span one = span_of(rows[i].left);
+        struct span other = span_of(rows[i].right);
+        ck_assert_int_eq(names_overlap(one, other), rows[i].overlap);
+        ck_assert_int_eq(names_overlap(other, one), rows[i].overlap);
     }
 }

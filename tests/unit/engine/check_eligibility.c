@@ -211,10 +211,10 @@ TEST(news_that_never_end_keep_no_node_busy)
         voters_pass(200);
         if (!members_next(&voters.members, voters.now_us, &action))
             continue;
-        char quarantine[CALL_STATE_MAX + 1];
-        snprintf(quarantine, sizeof quarantine, "1:%s:name:9%025d::%s",
+        char record[CALL_STATE_MAX + 1];
+        snprintf(record, sizeof record, "1:%s:name:9%025d::%s",
                  VOTERS_FINGERPRINT, probes++, VOTERS_LIFE);
-        voters_found(action.node, PROBE_CREATED, "", quarantine);
+        voters_found(action.node, PROBE_CREATED, "", record);
     }
     ck_assert_int_ge(probes, 20 * VOTERS_NODES);
     ck_assert_int_le(probes, 50 * VOTERS_NODES);

@@ -60,7 +60,7 @@ static void acquire(struct engine_acquire wish)
     {                                                                          \
         .ttl_ms = 30000, __VA_ARGS__                                           \
     }
-#define NAME(text) .resource = {text, sizeof text - 1}
+#define NAME(text) .resource = {(text), sizeof(text) - 1}
 #define KEY .key_hash = {PLAY_KEY, sizeof PLAY_KEY - 1}
 #define WAIT .wait_ms = WAIT_MS
 #define POOL NAME("pool"), .limit = 3, .permits = 1
@@ -302,11 +302,12 @@ static struct call_reply make_reply(const struct play_call *sent, bool is_good)
 {
     struct call_reply held = {
         .vote = VOTE_HELD, .pttl_ms = 5000, .value = span_of(PLAY_TOKEN)};
+    struct call_reply granted = {.vote = VOTE_GRANTED};
     switch (sent->call.kind) {
     case CALL_ACQUIRE:
     case CALL_REPEAT:
     case CALL_REPLICATE:
-        return is_good ? (struct call_reply){.vote = VOTE_GRANTED} : held;
+        return is_good ? granted : held;
     case CALL_EXTEND:
         return (struct call_reply){.vote = is_good ? VOTE_EXTENDED : VOTE_FREE};
     case CALL_RELEASE:

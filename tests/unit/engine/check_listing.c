@@ -247,7 +247,8 @@ TEST(without_memory_a_page_fails)
         engine_op op = list();
         struct play_call *scan = play_find(CALL_SCAN, 0);
         scan->is_answered = true;
-        starve = (struct starve){.is_on = true, .left = ++left};
+        left++;
+        starve = (struct starve){.is_on = true, .left = left};
         engine_on_reply(play.engine, 0, scan->tag, &reply, play.now_us,
                         play.now_us);
         starve.is_on = false;

@@ -23,11 +23,11 @@ static const char *const stories[] = {
     "a#4,o,0 told3:0001 a=held tries=0",
     "a#4,o,0 told3:0021 slots=2 held tries=1 a=held",
     /* what few nodes have, after a loss, is left from a lost try */
-    "a#4,k,0 told:1121 held told2:1120 from2:1110 from3:1110 tries=1 "
-    "from4:1110 tries=2 slots=3 a-",
+    ("a#4,k,0 told:1121 held told2:1120 from2:1110 from3:1110 tries=1 "
+     "from4:1110 tries=2 slots=3 a-"),
     /* and no permit that counts: one that may only repeat gets nothing */
-    "a#4,o,0 told2:0021 from2:0001 from3:0001 a=pending from4:0001 a=held "
-    "tries=0",
+    ("a#4,o,0 told2:0021 from2:0001 from3:0001 a=pending from4:0001 a=held "
+     "tries=0"),
     /* several permits are one lock of several slots */
     "a#4,0,n4 slots=0+1+2+3 grant a=granted",
 };

@@ -213,7 +213,7 @@ static int64_t create_in_vain(int creations, enum vote answer)
             await(play_count(CALL_EXTEND) + PLAY_NODES, 0);
             letters_answer(CALL_EXTEND, "eeeeA");
         }
-        play_answer(CALL_REPLICATE, 4, answer);
+        play_answer(CALL_REPLICATE, 4, (int)answer);
     }
     return play.now_us - start_us;
 }

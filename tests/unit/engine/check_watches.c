@@ -14,22 +14,20 @@ enum { EACH_US = 1000000, SOON_US = 100000 };
 SUITE(watches, .set_up = play_begin, .tear_down = play_end);
 
 static const char *const stories[] = {
-    /* it is answered when the holder is another; then nobody inspections */
-    "a?1 soon:1 pass:500000 inspections=1 later:1 answers=0 later:2 answers=1 "
-    "a~2 "
-    "pass:3000000 inspections=3",
+    /* it is answered when the holder is another; then nobody inspects */
+    ("a?1 soon:1 pass:500000 inspections=1 later:1 answers=0 later:2 answers=1 "
+     "a~2 pass:3000000 inspections=3"),
     /* or when there is none, or is one again */
     "a?1 b?free soon:- answers=1 a~free later:- later:3 answers=2 b~3",
     /* many share an inspection */
     "a?1 b?2 c?1 d?2 soon:2 answers=2 a~2 c~2 later:1 answers=4 b~1 d~1",
     /* one that began before tells a client nothing, who may know more than it
      */
-    "a?2 pass:20000 inspections=1 pass:5000 b?2 seen answers=1 a~1 soon:2 "
-    "answers=1 "
-    "later:- b~free",
+    ("a?2 pass:20000 inspections=1 pass:5000 b?2 seen answers=1 a~1 soon:2 "
+     "answers=1 later:- b~free"),
     /* without a quorum it waits */
-    "a?1,1500 down:3 pass:1400000 answers=0 pass:200000 answers=1 a=no_quorum "
-    "a.",
+    ("a?1,1500 down:3 pass:1400000 answers=0 pass:200000 answers=1 a=no_quorum "
+     "a."),
 };
 
 TEST_EACH(another_version_is_told, stories)
@@ -153,11 +151,11 @@ static void find_each(const struct told told[PLAY_NODES])
 
 #define VALUE(text)                                                            \
     {                                                                          \
-        .value = text                                                          \
+        .value = (text)                                                        \
     }
 #define READERS(count)                                                         \
     {                                                                          \
-        .readers = count                                                       \
+        .readers = (count)                                                     \
     }
 #define A VALUE(PLAY_TOKEN_OF(1))
 #define B VALUE(PLAY_TOKEN_OF(2))

@@ -36,11 +36,10 @@ static const struct {
 struct call_reply letters_reply(char letter)
 {
     size_t i = 0;
-    while (i < sizeof letters_of / sizeof *letters_of &&
+    while (i + 1 < sizeof letters_of / sizeof *letters_of &&
            letters_of[i].letter != letter)
         i++;
-    ck_assert_msg(i < sizeof letters_of / sizeof *letters_of, "letter %c",
-                  letter);
+    ck_assert_msg(letters_of[i].letter == letter, "letter %c", letter);
     return (struct call_reply){
         .vote = letters_of[i].vote,
         .state = letter == 'o'   ? STATE_LOADING

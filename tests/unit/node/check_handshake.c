@@ -368,9 +368,10 @@ TEST(a_node_that_lacks_too_much_is_cut)
         for (size_t i = 0; i < sizeof many - 2; i += 2)
             snprintf(many + i, 3, "%c ",
                      sort == 0 ? '!' + (char)(i / 2 % 80) : '+');
-        const struct script_field words[] = {string(many), string(many)};
-        ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_RIGHTS, words, 2),
-                         STATE_NO_PERMISSION);
+        const struct script_field fields[] = {string(many), string(many)};
+        ck_assert_int_eq(
+            handshake_take(&handshake, HANDSHAKE_RIGHTS, fields, 2),
+            STATE_NO_PERMISSION);
         handshake_explain(handshake.lacks, without, sizeof without);
         ck_assert_str_eq(handshake.detail, without);
         memset(many, 'x', sizeof many - 1);

@@ -53,7 +53,7 @@ static struct {
     int words_count;
 } play;
 
-#define fail_line(...)                                                         \
+#define FAIL_LINE(...)                                                         \
     ck_abort_msg("%s:%d (%s node): %s", play.take->file->path, play.line + 1,  \
                  play.stage->name, textf(__VA_ARGS__))
 
@@ -163,7 +163,7 @@ static const char *base_value(const char *name)
                                  (long long)play.stage->now_us() / 1000);
     if (strncmp(name, "x:", 2) == 0) /* so many times x */
         return textf("%.*s", atoi(of), textf("%0*d", atoi(of), 0));
-    fail_line("nothing is called {%s}", name);
+    FAIL_LINE("nothing is called {%s}", name);
 }
 
 /* {name}, {name+5}, {name-5}: of a longer one, only the last digit changes. */
@@ -235,7 +235,7 @@ static void compare(const char *what, const char *is, const char *expected)
 {
     expected = expand(expected);
     if (!is_as(is, expected))
-        fail_line("%s is %s, not %s", what, is[0] != '\0' ? is : "nothing",
+        FAIL_LINE("%s is %s, not %s", what, is[0] != '\0' ? is : "nothing",
                   expected);
 }
 
@@ -444,7 +444,7 @@ static void expect_field(const struct call_reply *reply, const char *word)
     else if (strncmp(word, "told_count=", 11) == 0)
         compare("told_count", textf("%d", count_told(reply->names)), word + 11);
     else if (option == NULL)
-        fail_line("no reply has %s", word);
+        FAIL_LINE("no reply has %s", word);
     else if (strcmp(option->name, "value") == 0)
         compare("value", tokens_name(answer_text(reply, option)), value);
     else
@@ -459,7 +459,7 @@ static void expect_reply(const struct call *call,
                               : ballot_name(call_ballot(reply));
     const char *expected = words[0] != NULL ? words[0] : "";
     if (!is_as(is, expected))
-        fail_line("%s %.*s: %s %.*s, not %s", simcall_name(call->kind),
+        FAIL_LINE("%s %.*s: %s %.*s, not %s", simcall_name(call->kind),
                   (int)call->token.len, call->token.ptr, is,
                   (int)reply->value.len,
                   reply->value.ptr != NULL ? reply->value.ptr : "", expected);
@@ -522,11 +522,12 @@ static void gather_call(enum call_kind kind, char **words)
     while (words[first] != NULL && strchr(words[first], '=') == NULL &&
            strcmp(words[first], "->") != 0) {
         if (given == 2)
-            fail_line("what is %s?", words[first]);
-        texts[given++] = expand(words[first++]);
+            FAIL_LINE("what is %s?", words[first]);
+        else
+            texts[given++] = expand(words[first++]);
     }
     if (play.count == STAGE_CALLS_MAX)
-        fail_line("too many calls");
+        FAIL_LINE("too many calls");
     struct call call = make_call(kind, texts[0], texts[1]);
     for (at = first; words[at] != NULL && strcmp(words[at], "->") != 0; at++) {
         const struct option *option = option_of(
@@ -534,12 +535,12 @@ static void gather_call(enum call_kind kind, char **words)
         if (strncmp(words[at], "slots=", 6) == 0)
             set_slots(&call, words[at] + 6);
         else if (option == NULL)
-            fail_line("no call has %s", words[at]);
+            FAIL_LINE("no call has %s", words[at]);
         else
             set_option(&call, option, value);
     }
     if (words[at] == NULL)
-        fail_line("-> and what is answered are missing");
+        FAIL_LINE("-> and what is answered are missing");
     play.calls[play.count] = call;
     play.lines[play.count] = play.line;
     play.expected[play.count++] = words + at + 1;
@@ -551,7 +552,7 @@ static const char *need(char **words, int place)
 {
     for (int i = 0; i <= place; i++)
         if (words[i] == NULL)
-            fail_line("something is missing");
+            FAIL_LINE("something is missing");
     return expand(words[place]);
 }
 
@@ -662,7 +663,7 @@ static void do_let(char **words)
             play.lets[i].value = value;
             return;
         }
-    fail_line("too many names");
+    FAIL_LINE("too many names");
 }
 
 /* is X = Y */
@@ -726,11 +727,11 @@ static void do_heard(char **words)
                                resource_of(textf(
                                    "%.*s", (int)(wanted - expected), expected)),
                                wanted)) != 0)
-            fail_line("heard %s, not %s", says, expected);
+            FAIL_LINE("heard %s, not %s", says, expected);
         at++;
     }
     if (words[at] != NULL)
-        fail_line("did not hear %s", words[at]);
+        FAIL_LINE("did not hear %s", words[at]);
 }
 
 static void do_batches(char **words)
@@ -745,7 +746,7 @@ static void do_redis(char **words)
     char reply[4096];
     int count = 0;
     if (play.stage->command == NULL)
-        fail_line("the simulated node takes no commands");
+        FAIL_LINE("the simulated node takes no commands");
     for (int i = 1; words[i] != NULL && expected == NULL; i++)
         if (strcmp(words[i], "->") == 0)
             expected = words[i + 1] != NULL ? words[i + 1] : "-";
@@ -761,7 +762,7 @@ static void tell_redis(const char *const *words, int count)
     char reply[200];
     play.stage->command(words, count, reply, sizeof reply);
     if (strcmp(reply, "OK") != 0)
-        fail_line("%s: %s", words[0], reply);
+        FAIL_LINE("%s: %s", words[0], reply);
 }
 
 /* deny zadd, allow zadd: the user may not run it any more, or may again. */
@@ -894,6 +895,7 @@ static char **next_check(char **words)
     return words[1] != NULL && words[2] != NULL ? words : NULL;
 }
 
+/* NOLINTNEXTLINE(misc-no-recursion): as deep as a line has "only" */
 static void play_words(char **words, bool is_gathered)
 {
     enum call_kind kind;
@@ -920,7 +922,7 @@ static void play_words(char **words, bool is_gathered)
                 verbs[i].run(words);
             return;
         }
-    fail_line("what is %s?", words[0]);
+    FAIL_LINE("what is %s?", words[0]);
 }
 
 /* "&call" is asked together with the next line, if that is another one. A
@@ -931,7 +933,7 @@ static void play_line(const char *line)
     while (word != NULL) {
         char **words = play.words + play.words_count;
         if (play.words_count + WORDS_MAX >= PLAYED_WORDS_MAX)
-            fail_line("the test is too long");
+            FAIL_LINE("the test is too long");
         rest += strspn(rest, " ");
         bool is_gathered = rest[0] == '&';
         rest += is_gathered;

@@ -107,8 +107,7 @@ static void real_drop(const char *lock)
 static void real_join(const char *lock, const char *token, int64_t left_ms)
 {
     const char *key = real_key(lock), *plus = strchr(token, '+');
-    const char *ends =
-        textf("%lld", (long long)(real_now_us() / 1000 + left_ms));
+    const char *ends = textf("%lld", (long long)real_now_us() / 1000 + left_ms);
     REAL_DO("ZADD", key, ends, token);
     if (plus != NULL)
         REAL_DO(

@@ -46,6 +46,15 @@ static char *read_all(const char *path)
     return text;
 }
 
+/* The array has room for one more. */
+static void *grow(void *array, int count, size_t size)
+{
+    void *more = realloc(array, (size_t)(count + 1) * size);
+    if (more == NULL)
+        abort();
+    return more;
+}
+
 /* Joins a line that ends in a backslash with the next one. */
 static void split_lines(struct transcript *file, char *text)
 {
@@ -55,15 +64,14 @@ static void split_lines(struct transcript *file, char *text)
             rest[-2] = rest[-1] = ' ';
             (void)strsep(&rest, "\n");
         }
-        file->lines =
-            realloc(file->lines, (size_t)(file->count + 1) * sizeof(char *));
+        file->lines = grow(file->lines, file->count, sizeof(char *));
         file->lines[file->count++] = line;
     }
 }
 
 static void add_take(const struct take *take)
 {
-    takes = realloc(takes, (size_t)(takes_count + 1) * sizeof *takes);
+    takes = grow(takes, takes_count, sizeof *takes);
     takes[takes_count++] = *take;
 }
 
@@ -80,15 +88,15 @@ static void add_takes(const struct take *take, bool is_real)
 /* The test whose head is this line; with its table, a take for each row. */
 static void add_test(struct transcript *file, int head, bool is_admitted)
 {
-    char *rest = strdup(file->lines[head]);
-    (void)strsep(&rest, " ");
-    const char *name = strsep(&rest, " ");
-    bool is_real = rest != NULL && strstr(rest, "real") != NULL;
+    const char *at = file->lines[head] + strcspn(file->lines[head], " ");
+    at += strspn(at, " ");
+    const char *rest = at + strcspn(at, " ");
+    const char *name = strndup(at, (size_t)(rest - at));
+    bool is_real = strstr(rest, "real") != NULL;
     struct take take = {.file = file, .name = name, .line = head + 1};
-    if (rest != NULL && strstr(rest, "bare") != NULL)
+    if (strstr(rest, "bare") != NULL)
         is_admitted = false;
-    take.is_admitted =
-        is_admitted || (rest != NULL && strstr(rest, "admitted") != NULL);
+    take.is_admitted = is_admitted || strstr(rest, "admitted") != NULL;
     int first = takes_count;
     for (int i = head + 1; i < file->count; i++) {
         const char *line = file->lines[i];
@@ -138,6 +146,7 @@ static __attribute__((constructor)) void player_register(void)
         perror(FOLDER);
         abort();
     }
+    /* cppcheck-suppress readdirCalled; there is one thread */
     for (const struct dirent *it; (it = readdir(folder)) != NULL;) {
         const char *dot = strrchr(it->d_name, '.');
         if (dot != NULL && strcmp(dot, ".txt") == 0)
