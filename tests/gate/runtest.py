@@ -82,7 +82,8 @@ def run(play: Callable[[Path, list[Step]], list[Result]]) -> None:
     for line in ("100%: Checks: 2, Failures: 0, Errors: 0",
                  "66%: Checks: 3, Failures: 1, Errors: 0",
                  "second try, because of check_late.c:1:F:late:too_late:0: why",
-                 "second try: late, alone"):
+                 "second try: late, alone; its runner ended with 1",
+                 "bad failed, its runner ended with 1:"):
         assert f"   {line}\n" in shown.getvalue(), (line, shown.getvalue())
     skipped = {name for name, one in results.items() if one.is_skipped}
     assert skipped == {"needs it", "needs that"}, skipped
