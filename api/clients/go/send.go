@@ -225,6 +225,9 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 		a := failure(err)
 		// there was a connection: if it is the next that failed, this one had ended
 		a.isRepeated = connections.Load() > 0
+		if !a.isRepeated && a.code() == noAnswer { // by TLS, or by a proxy
+			a.body.Code = unsent
+		}
 		return a, authorization
 	}
 	defer response.Body.Close()
