@@ -274,6 +274,7 @@ func (f *flight) answerOf(n int, came *answer) *answer {
 				Detail: "no answer: not one for each operation"}}
 		} else {
 			a = came.results[n]
+			a.isRepeated = came.isRepeated
 		}
 	} else if f.isBatch && came.isRepeated && came.refusesBatch() {
 		// the first one may have been carried out

@@ -202,11 +202,9 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 	if err != nil {
 		return failure(err), ""
 	}
-	if !m.isBatch {
-		// It is not sent, as it is empty. With it, net/http asks again at once if
-		// a kept connection had ended.
-		asked.Header["Idempotency-Key"] = nil
-	}
+	// It is not sent, as it is empty. With it, net/http asks again at once if a kept
+	// connection had ended.
+	asked.Header["Idempotency-Key"] = nil
 	if m.key != "" {
 		asked.Header["Idempotency-Key"] = []string{m.key}
 	}
