@@ -18,5 +18,5 @@ export PYTHONPATH=tests/java:tests/protocol:tests/lib:tests/interop:tests/exampl
 export HOLDER="java -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 HOLDER+=" -cp build/java/package:build/java/tests Holder"
 tests=("$@")
-[ "${#tests[@]}" -gt 0 ] || tests=(check_java check_guard check_kept check_faults)
+[ "${#tests[@]}" -gt 0 ] || tests=(check_java check_guard check_kept.Kept check_faults)
 exec python3 tests/python/main.py "${tests[@]}"

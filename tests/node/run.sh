@@ -43,7 +43,8 @@ served=() # they use the same servers: one after the other
 faults=()
 for name in "${names[@]%.test.mjs}"; do
     case $name in
-    faults | guard | kept | check_*) faults+=("check_${name#check_}") ;;
+    kept) faults+=(check_kept.Kept) ;;
+    faults | guard | check_*) faults+=("check_${name#check_}") ;;
     crowd | live | readme) served+=("$name.test.mjs") ;;
     *) alone+=("$name.test.mjs") ;;
     esac

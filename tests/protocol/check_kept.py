@@ -7,13 +7,16 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import socket
 import ssl
 import tempfile
+import threading
+import time
 import unittest
 
 from certificates import Certificates
 from check_faults import Holder
-from odd import OddServer, answer, grant
+from odd import Last, OddServer, answer, grant
 from processes import end
 
 CODES = {401: "unauthorized", 403: "forbidden", 404: "lock_not_found",
@@ -57,7 +60,7 @@ class First(OddServer):
         return None
 
 
-class Kept(unittest.TestCase):
+class Case(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory(prefix="kept.")
@@ -65,7 +68,7 @@ class Kept(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         certificates = Certificates(cls.folder)
         cls.contexts = {}
-        for name in "server", "foreign":
+        for name in "server", "foreign", "elsewhere":
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificates[f"{name}.pem"],
                                     certificates[f"{name}.key"])
@@ -88,6 +91,8 @@ class Kept(unittest.TestCase):
         holder.finish()
         return holder.text("released")
 
+
+class Kept(Case):
     def test_a_release_may_have_been_carried_out(self):
         """That replica or the next one does not know the lock any more: that is no
         loss."""
@@ -125,6 +130,34 @@ class Kept(unittest.TestCase):
             self.assertNotEqual(self.released(first, second), "<nil>")
         self.assertEqual((first.seen, second.seen), (["POST"], ["DELETE"]))
 
+    def test_a_connection_that_ended_while_it_was_idle(self):
+        """Nothing is sent over it: there is no repeat, and the lock had ended."""
+        def responds(method, _):
+            return Last(answer(201, grant())) if method == "POST" else GONE
+        for is_tls in False, True:
+            with self.subTest(is_tls), OddServer(responds) as server:
+                if is_tls:
+                    server.serves_tls(self.contexts["server"])
+                holder = self.holder([server])
+                holder.wait("held")
+                time.sleep(0.5)
+                holder.finish()
+                self.assertNotEqual(holder.text("released"), "<nil>")
+                self.assertEqual(server.seen, ["POST", "DELETE"])
+
+    def test_a_repeat_over_tls(self):
+        """The end of the connection is not announced, as when a server was killed.
+        That is no failure of the replica: no other one is asked."""
+        def responds(method, number):
+            if method == "POST":
+                return answer(201, grant())
+            return None if number == 1 else GONE
+        with OddServer(responds) as first, OddServer(lambda *_: GONE) as second:
+            first.serves_tls(self.contexts["server"])
+            self.assertEqual(self.released(first, second), "<nil>")
+        self.assertEqual(first.seen, ["POST", "DELETE", "DELETE"])
+        self.assertEqual(second.seen, [])
+
     def test_an_acquire_may_have_been_granted(self):
         """The next replica finds the lock held, maybe by this acquire. When that is
         cancelled, it is given back."""
@@ -147,3 +180,96 @@ class Kept(unittest.TestCase):
                 # by then, the first one may have been probed
                 seen = first.seen + second.seen
                 self.assertEqual(seen.count("DELETE"), 1, seen)
+
+
+class Proxy(OddServer):
+    """Its tunnels lead to that server, whatever host they are asked for."""
+
+    def __init__(self, server):
+        super().__init__(self.respond)
+        self.port = int(server.url.rpartition(":")[2])
+        self.is_open = True
+        self.variables = {"http_proxy": self.url, "https_proxy": self.url}
+
+    def respond(self, *_):
+        return b"HTTP/1.1 200 So\r\n\r\n" if self.is_open else answer(502, {})
+
+    def answer_one(self, connection):
+        if not super().answer_one(connection) or not self.is_open:
+            return False
+        with socket.create_connection(("127.0.0.1", self.port)) as other:
+            back = threading.Thread(target=copy, args=[other, connection])
+            back.start()
+            copy(connection, other)
+            back.join()
+        return False
+
+
+def copy(source, sink):
+    try:
+        while piece := source.recv(65536):
+            sink.sendall(piece)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass
+
+
+class Tunnel(Case):
+    """The same through a proxy of the environment, of which not all packages
+    know. Opening a tunnel is no request to a server."""
+
+    def played(self, responds, *more, sleep_s=0.5):
+        """The holder's server, and the holder."""
+        server = self.enterContext(OddServer(responds))
+        proxy = self.enterContext(Proxy(server))
+        port = server.url.rpartition(":")[2]
+        server.serves_tls(self.contexts["elsewhere"])
+        server.url = f"https://redlockd.example:{port}"
+        holder = self.holder([server], *more, **proxy.variables)
+        if not more:
+            holder.wait("held")
+            time.sleep(sleep_s)
+        holder.finish()
+        self.assertEqual(set(proxy.seen), {"CONNECT"})
+        return server, holder
+
+    def test_a_release_that_was_not_repeated(self):
+        def responds(method, _):
+            return Last(answer(201, grant())) if method == "POST" else GONE
+        server, holder = self.played(responds)
+        self.assertEqual(server.seen, ["POST", "DELETE"])
+        self.assertNotEqual(holder.text("released"), "<nil>")
+
+    def test_a_release_that_was_repeated(self):
+        def responds(method, number):
+            if method == "POST":
+                return answer(201, grant())
+            return None if number == 1 else GONE
+        server, holder = self.played(responds)
+        self.assertEqual(server.seen, ["POST", "DELETE", "DELETE"])
+        self.assertEqual(holder.text("released"), "<nil>")
+
+    def test_an_acquire_that_was_refused(self):
+        """Nothing is given back when it is cancelled."""
+        held = problem(409, "lock_held", retry_after_ms=60_000)
+        server, _ = self.played(lambda *_: held, "cancel", 1000)
+        self.assertEqual(server.seen, ["POST"])
+
+    def test_a_tunnel_that_is_refused(self):
+        """The request was not sent: the lock had ended before."""
+        def responds(method, _):
+            if method == "POST":
+                proxy.is_open = False
+                return Last(answer(201, grant()))
+            return GONE
+        with OddServer(responds) as first, Proxy(first) as proxy, \
+                OddServer(lambda *_: GONE) as second:
+            port = first.url.rpartition(":")[2]
+            first.serves_tls(self.contexts["elsewhere"])
+            first.url = f"https://redlockd.example:{port}"
+            holder = self.holder([first, second], **proxy.variables)
+            holder.wait("held")
+            time.sleep(0.5)
+            holder.finish()
+        self.assertEqual((first.seen, second.seen), (["POST"], ["DELETE"]))
+        self.assertNotEqual(holder.text("released"), "<nil>")

@@ -22,6 +22,10 @@ def grant(**changes):
             "elapsed_ms": 0, "validity_ms": 8900, "renew_after_ms": 3000, **changes}
 
 
+class Last(bytes):
+    """A response after which the connection is closed, though it does not say so."""
+
+
 class OddServer:
     """`responds` maps the method and number of a request to a response: bytes, or
     None, which closes the connection. A tuple of bytes is sent a piece a time, with
@@ -101,4 +105,4 @@ class OddServer:
             connection.sendall(piece)
             if isinstance(response, tuple):
                 time.sleep(0.2)
-        return True
+        return not isinstance(response, Last)

@@ -11,7 +11,7 @@ from redlockd._batch import (LONGEST, MOST, Call, Queue, has_to_be_undone,
 from redlockd._clock import now
 from redlockd._replicas import Replicas
 from redlockd._talk import (Answer, Attempt, Grant, Hold, Wish,
-                            acquire, extend, release)
+                            acquire, extend, release, undo)
 
 GRANT = {"id": "a", "token": "7.0", "fencing_token": 7, "ttl_ms": 30000,
          "elapsed_ms": 0, "validity_ms": 29000, "renew_after_ms": 10000}
@@ -310,6 +310,22 @@ class What(Played):
         self.queue.leave(call)
         trip.end([NO_ANSWER])
         self.assertTrue(has_to_be_undone(call))
+
+    def test_a_repeat_that_was_refused(self):
+        """The batch before it may have been granted: that is found out, as the
+        caller has left. What the second answer says counts."""
+        first = Answer(409, {"code": "lock_held"}, "http://one")
+        first.is_repeated = True
+        trip = self.batch()
+        for call in trip.calls:
+            self.queue.leave(call)
+        call, = trip.end([first] * 3)
+        talk = undo(REPLICAS, call.send, call.answer, 5)
+        asked = next(talk)
+        self.assertEqual(json.loads(asked.body)["ttl_ms"], 100)
+        self.assertEqual(asked.headers, call.send.headers)
+        with self.assertRaises(StopIteration):
+            talk.send(HELD)
 
 
 class Scopes(unittest.TestCase):

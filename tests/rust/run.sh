@@ -43,5 +43,5 @@ export PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH=tests/rust:tests/protocol:tests/lib:tests/interop:tests/examples
 export HOLDER=$CARGO_TARGET_DIR/debug/examples/holder
 tests=("$@")
-[ "${#tests[@]}" -gt 0 ] || tests=(check_rust check_guard check_kept check_faults)
+[ "${#tests[@]}" -gt 0 ] || tests=(check_rust check_guard check_kept.Kept check_faults)
 exec python3 tests/python/main.py "${tests[@]}"

@@ -274,6 +274,11 @@ func (f *flight) answerOf(n int, came *answer) *answer {
 				Detail: "no answer: not one for each operation"}}
 		} else {
 			a = came.results[n]
+			a.isRepeated = came.isRepeated
+		}
+		if a.status == 401 && came.isRepeated {
+			a = &answer{body: fields{Code: noAnswer,
+				Detail: "no answer: the repeat of a batch was denied"}}
 		}
 	} else if f.isBatch && came.isRepeated && came.refusesBatch() {
 		// the first one may have been carried out

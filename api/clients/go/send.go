@@ -202,11 +202,9 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 	if err != nil {
 		return failure(err), ""
 	}
-	if !m.isBatch {
-		// It is not sent, as it is empty. With it, net/http asks again at once if
-		// a kept connection had ended.
-		asked.Header["Idempotency-Key"] = nil
-	}
+	// It is not sent, as it is empty. With it, net/http asks again at once if a kept
+	// connection had ended.
+	asked.Header["Idempotency-Key"] = nil
 	if m.key != "" {
 		asked.Header["Idempotency-Key"] = []string{m.key}
 	}
@@ -225,6 +223,9 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 		a := failure(err)
 		// there was a connection: if it is the next that failed, this one had ended
 		a.isRepeated = connections.Load() > 0
+		if !a.isRepeated && a.code() == noAnswer { // by TLS, or by a proxy
+			a.body.Code = unsent
+		}
 		return a, authorization
 	}
 	defer response.Body.Close()

@@ -213,8 +213,11 @@ class Queue {
         own = noAnswer("it is not the answer to a batch");
       else if (answer.isRepeated && isWrongAsBatch(answer))
         own = noAnswer("the repeat of a batch was refused");
+      const isDenied = own !== answer && own.status === 401;
+      if (isDenied && answer.isRepeated)
+        own = noAnswer("the repeat of a batch was denied");
       const isAgain = own === answer ? isWrongAsBatch(answer)
-        : isRetried && own.status === 401 && !own.isRepeated;
+        : isDenied && isRetried && !answer.isRepeated;
       if (!isAgain || !operation.owner) {
         settle(operation, own);
         continue;

@@ -203,7 +203,7 @@ impl Answer {
         let mut answer = match (status.map(u16::try_from), body) {
             // alone, it may have a newer access token
             (Some(Ok(401)), _) if !self.is_repeated => return None,
-            (Some(Ok(status)), Some(body)) => Answer::of(status, body.clone()),
+            (Some(Ok(status)), Some(body)) if status != 401 => Answer::of(status, body.clone()),
             _ => {
                 let words = "not a result for each operation of the batch".into();
                 Answer::failed(Failure::Lost, words, 0, 0.0)

@@ -412,7 +412,17 @@ impl Caller {
         connection.exchange(bytes, write_until_ms, read_until_ms)
     }
 
+    /// One that its server has not closed meanwhile.
     fn take(&self, replica: usize) -> Option<Connection> {
+        loop {
+            let mut connection = self.pop(replica)?;
+            if !connection.has_ended() {
+                return Some(connection);
+            }
+        }
+    }
+
+    fn pop(&self, replica: usize) -> Option<Connection> {
         let mut idle = locked(&self.idle);
         let oldest_ms = now_ms() - KEPT_MS;
         idle[replica].retain(|connection| connection.idle_since_ms > oldest_ms);

@@ -222,6 +222,18 @@ impl Connection {
         self.timed().socket.try_clone()
     }
 
+    /// An idle connection that can be read has ended, or tells what nobody asked.
+    pub fn has_ended(&mut self) -> bool {
+        let socket = &self.timed().socket;
+        let peek = || {
+            socket.set_nonblocking(true)?;
+            let result = socket.peek(&mut [0]);
+            socket.set_nonblocking(false)?;
+            result
+        };
+        !matches!(peek(), Err(error) if error.kind() == ErrorKind::WouldBlock)
+    }
+
     pub fn exchange(
         &mut self,
         request: &[u8],

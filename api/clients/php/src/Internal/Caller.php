@@ -28,6 +28,8 @@ final class Caller
 
     /** @var array<int, string> Retry-After, by handle */
     private array $headers = [];
+    /** @var array<int, int> bytes for tunnels through a proxy, by handle */
+    private array $tunnels = [];
     /** @var array<int, int> how handles ended that nobody has asked for yet */
     private array $ends = [];
 
@@ -150,7 +152,8 @@ final class Caller
                 $text = "the server's certificate is not trusted: $text";
             }
             // Without a connection, what was sent went over a kept one that had ended.
-            $isRepeated = $kind !== Answer::LOST && curl_getinfo($handle, CURLINFO_REQUEST_SIZE) > 0;
+            $isRepeated = $kind !== Answer::LOST
+                && curl_getinfo($handle, CURLINFO_REQUEST_SIZE) > strlen(self::sentForTunnel($handle));
             return Answer::failure($kind, $text, $url, $sentMs, $isRepeated);
         }
         return Answer::read(
@@ -160,19 +163,28 @@ final class Caller
             $url,
             $sentMs,
             (string) curl_getinfo($handle, CURLINFO_CONTENT_TYPE),
-            self::wasSentTwice($handle, $body),
+            $this->wasSentTwice($handle, $body),
         );
     }
 
     /**
      * What curl has sent is more than one request if a kept connection had ended: it
-     * sends the request again then, over a new one. It may count the body, or not.
+     * sends the request again then, over a new one. It may count the body, or not, and
+     * what it has sent to a proxy for a tunnel.
      */
-    private static function wasSentTwice(\CurlHandle $handle, string $body): bool
+    private function wasSentTwice(\CurlHandle $handle, string $body): bool
     {
-        $once = strlen((string) curl_getinfo($handle, CURLINFO_HEADER_OUT));
-        $sent = curl_getinfo($handle, CURLINFO_REQUEST_SIZE);
-        return $sent > $once && $sent !== $once + strlen($body);
+        $more = curl_getinfo($handle, CURLINFO_REQUEST_SIZE)
+            - strlen((string) curl_getinfo($handle, CURLINFO_HEADER_OUT));
+        $tunnel = $this->tunnels[spl_object_id($handle)] ?? 0;
+        return !in_array($more, [0, strlen($body), $tunnel, $tunnel + strlen($body)], true);
+    }
+
+    /** The last request, if it was to a proxy. */
+    private static function sentForTunnel(\CurlHandle $handle): string
+    {
+        $sent = (string) curl_getinfo($handle, CURLINFO_HEADER_OUT);
+        return str_starts_with($sent, 'CONNECT ') ? $sent : '';
     }
 
     /** The connection and the response may each take the timeout. */
@@ -212,6 +224,7 @@ final class Caller
             $headers[] = 'Content-Type: application/json';
         }
         $this->headers[spl_object_id($handle)] = '';
+        $this->tunnels[spl_object_id($handle)] = 0;
         curl_setopt_array($handle, [
             CURLOPT_HTTPGET => true, // without the body of an earlier request
             CURLOPT_URL => $url . $send->path,
@@ -239,6 +252,8 @@ final class Caller
             CURLOPT_HEADERFUNCTION => function (\CurlHandle $of, string $line) use ($id): int {
                 if (stripos($line, 'Retry-After:') === 0) {
                     $this->headers[$id] = trim(substr($line, 12));
+                } elseif (str_starts_with($line, 'HTTP/')) {
+                    $this->tunnels[$id] += strlen(self::sentForTunnel($of));
                 }
                 return strlen($line);
             },

@@ -334,8 +334,9 @@ def share(trip: Trip, answer: Answer) -> list[Answer | None]:
 def _result(one: Any, of: Answer) -> Answer | None:
     if isinstance(one, dict):
         status = one.get("status")
-        if status == 401 and not of.is_repeated:
-            return None  # alone, it may have a newer access token
+        if status == 401:
+            # alone, it may have a newer access token
+            return _no_result(of) if of.is_repeated else None
         body = one.get("grant") or one.get("release") or one.get("problem")
         if isinstance(status, int) and isinstance(body, dict):
             result = Answer(status, body, of.url, of.sent)

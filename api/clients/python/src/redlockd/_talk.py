@@ -624,11 +624,14 @@ def undo(
             assert said
             answer = said
             continue
+        # the first one is the caller's: if it is to a repeat, it says nothing
         if answer.grants_nothing and failures == 0:
             return
-        if answer.is_final and not answer.is_denial:
+        is_refused = answer.is_final and not answer.is_denial
+        if is_refused and failures > 0:
             return  # others hold it: nothing was granted
-        replicas.avoid(answer.url)
+        if not is_refused:
+            replicas.avoid(answer.url)
         if failures > len(replicas.urls):
             break
         if failures:

@@ -13,7 +13,8 @@ module Redlockd
     OVERDUE_MS = 500
     KEPT_S = 60
     # before a byte of the response: the server may have closed a kept connection
-    CLOSED = [EOFError, Errno::ECONNRESET, Errno::ECONNABORTED, Errno::EPIPE].freeze
+    CLOSED = [EOFError, Errno::ECONNRESET, Errno::ECONNABORTED, Errno::EPIPE,
+              OpenSSL::SSL::SSLError].freeze
     # Not Timeout::Error, which may be that of the user's own timeout.
     FAILURES = [SystemCallError, IOError, SocketError, Net::OpenTimeout, Net::ReadTimeout,
                 Net::WriteTimeout, Net::ProtocolError, Net::HTTPBadResponse,
@@ -27,6 +28,11 @@ module Redlockd
     class Connection < Net::HTTP
       # The server has ended it before the request.
       class Ended < StandardError; end
+
+      # An idle one that can be read has ended, or tells what nobody asked.
+      def ended?
+        @socket.closed? || !@socket.io.to_io.wait_readable(0).nil?
+      end
 
       # What another thread reads from it fails.
       def cut
@@ -224,8 +230,13 @@ module Redlockd
       connection
     end
 
+    # One that its server has not closed meanwhile.
     def take(url)
-      own { @idle[url]&.pop }
+      while (connection = own { @idle[url]&.pop })
+        return connection unless connection.ended?
+
+        hang_up(connection)
+      end
     end
 
     def keep(url, connection)

@@ -229,7 +229,8 @@ module Redlockd
       return [answer.without_result] * count unless results&.size == count
 
       # alone, it may have a newer access token
-      results.map { |result| result.status == 401 && !result.repeated? ? nil : result }
+      denied = answer.repeated? ? answer.without_result : nil
+      results.map { |result| result.status == 401 ? denied : result }
     end
   end
 end

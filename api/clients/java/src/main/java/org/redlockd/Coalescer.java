@@ -130,9 +130,11 @@ final class Coalescer {
                 return came;
             }
             Object results = came.body.get("results");
-            return results instanceof List && ((List<?>) results).size() == operations.size()
-                ? came.result(Json.object(((List<?>) results).get(number)))
-                : came.result(Map.of());
+            if (!(results instanceof List) || ((List<?>) results).size() != operations.size()) {
+                return came.result(Map.of());
+            }
+            Answer own = came.result(Json.object(((List<?>) results).get(number)));
+            return came.isRepeated && own.status == 401 ? came.result(Map.of()) : own;
         }
 
         /** Nobody waits for it; but extends and releases of a batch are to be done all the same. */
