@@ -3,8 +3,9 @@
 # Makes the files of a release from the last commit. It publishes nothing.
 #   release.sh VERSION [FOLDER]
 # VERSION must be that of the file VERSION, and everything must be committed. FOLDER,
-# dist without a name, is made anew: it may only have what a release has. The same commit gives the same bytes, as long as
-# Debian's archive has the same packages; only signatures differ. Variables:
+# dist without a name, is made anew: it may only have what a release has. The same
+# commit gives the same bytes, as long as Debian's archive has the same packages; only
+# signatures differ. Variables:
 #   PARTS        some of: source clients packages image; all are made without it
 #   RELEASE_KEY  signs with GnuPG: a secret key as text, or the id of one in
 #                GNUPGHOME; without it nothing is signed

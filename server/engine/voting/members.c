@@ -424,7 +424,6 @@ static void note_rival(struct member *it, enum call_probe_word word,
         it->replaced++;
         it->replaced_us = now_us;
     }
-    it->is_contested = it->replaced >= RIVAL_MIN;
 }
 
 /*
@@ -583,7 +582,7 @@ enum node_state members_refusal(const struct members *members, int node)
     case MEMBER_DOWN:
         return STATE_UNREACHABLE;
     case MEMBER_QUARANTINED:
-        if (it->is_contested)
+        if (members_is_contested(members, node))
             return STATE_OTHER;
         return (members->start.quarantined & nodeset_of(node)) != 0
                    ? STATE_WAITING
@@ -607,6 +606,12 @@ enum node_state members_refusal(const struct members *members, int node)
                                                 : STATE_NONE;
     }
     abort();
+}
+
+bool members_is_contested(const struct members *members, int node)
+{
+    const struct member *it = &members->node[node];
+    return it->phase == MEMBER_QUARANTINED && it->replaced >= RIVAL_MIN;
 }
 
 bool members_is_unseen(const struct members *members, int node)

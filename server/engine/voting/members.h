@@ -102,10 +102,10 @@ struct member {
     bool is_quarantined_above; /* of our nodes, with a quarantine record of a
                                   higher epoch */
 
-    /* ours was gone, its data was not: another configuration replaces it */
+    /* our quarantine record was gone, its data was not: another configuration
+     * replaces the record */
     int replaced;        /* so often, with no pause of SILENT_US between */
     int64_t replaced_us; /* the last time; 0: never */
-    bool is_contested;   /* so often that it still waits for the node */
 
     /* all probes of it */
     bool is_known;             /* it has once answered one */
@@ -227,6 +227,9 @@ bool members_is_objecting(const struct members *members, int64_t now_us);
 
 /* Why the node is not asked for votes; STATE_NONE: it is. */
 enum node_state members_refusal(const struct members *members, int node);
+
+/* Another configuration waits for the node, too, and neither gets it. */
+bool members_is_contested(const struct members *members, int node);
 
 bool members_is_unseen(const struct members *members, int node);
 

@@ -170,7 +170,7 @@ static void describe_admission(const struct members *members, int node,
     int left_s =
         (int)divide_up(rules_remaining_us(members, node, now_us), US_PER_S);
     int epoch = members->epoch;
-    if (refusal == STATE_OTHER && it->is_contested)
+    if (members_is_contested(members, node))
         say(detail,
             "a server with other --nodes, or with another name for this node, "
             "waits for it, too, and as long as both wait, neither gets it; "

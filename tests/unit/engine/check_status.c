@@ -56,6 +56,22 @@ TEST_EACH(what_a_probe_found_has_a_name_and_a_sentence, probes)
     assert_state(1, "voting");
 }
 
+/* Until one of both configurations gets the node: then it serves that. */
+TEST(a_node_for_which_two_configurations_wait_says_so)
+{
+    static const char *const records[] = {
+        PLAY_QUARANTINE(2), PLAY_QUARANTINE(3), PLAY_QUARANTINE(4),
+        PLAY_QUARANTINE(5)};
+    play_reconnect(0);
+    for (int i = 0; i < (int)COUNT(records); i++) {
+        play_answer_probe(0, PROBE_CREATED, "", records[i]);
+        play_advance(SECOND);
+    }
+    expect(0, "other_configuration", "the same --nodes");
+    play_answer_probe(0, PROBE_OTHER, "1:ffffffffffffffff:run", "");
+    expect(0, "other_configuration", "--config-epoch 2");
+}
+
 static void lose_three_memories(void)
 {
     for (int i = 0; i < 3; i++)
