@@ -270,20 +270,17 @@ func (f *flight) answerOf(n int, came *answer) *answer {
 	a := came
 	if f.isBatch && came.status == 200 {
 		if len(came.results) != len(f.operations) {
-			a = &answer{body: fields{Code: noAnswer,
-				Detail: "no answer: not one for each operation"}}
+			a = unanswered("not one for each operation")
 		} else {
 			a = came.results[n]
 			a.isRepeated = came.isRepeated
 		}
 		if a.status == 401 && came.isRepeated {
-			a = &answer{body: fields{Code: noAnswer,
-				Detail: "no answer: the repeat of a batch was denied"}}
+			a = unanswered("the repeat of a batch was denied")
 		}
 	} else if f.isBatch && came.isRepeated && came.refusesBatch() {
 		// the first one may have been carried out
-		a = &answer{body: fields{Code: noAnswer,
-			Detail: "no answer: the repeat of a batch was refused"}}
+		a = unanswered("the repeat of a batch was refused")
 	} else if f.isBatch {
 		one := *came
 		a = &one
@@ -291,6 +288,11 @@ func (f *flight) answerOf(n int, came *answer) *answer {
 	a.url, a.sent, a.isOverdue = f.url, f.sent, f.isOverdue
 	a.isTry = f.operations[n].isTry
 	return a
+}
+
+// unanswered: of an operation whose batch tells nothing about it.
+func unanswered(why string) *answer {
+	return &answer{body: fields{Code: noAnswer, Detail: "no answer: " + why}}
 }
 
 func (o *operation) arrive(a *answer) arrival {
